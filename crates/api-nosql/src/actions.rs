@@ -1,0 +1,217 @@
+//! What a request wants: one action per resource, verb and header.
+//!
+//! A POST on a feed means, in this order: a query plan, a query, a batch, an upsert, a creation. The order matters,
+//! because clients send plan requests with the headers of queries, and some queries without the content type of one.
+//! Knowing the action before anything is looked up lets a read-only key be judged by what the request does instead
+//! of by its verb.
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, StatusCode};
+
+use crate::errors::{ApiError, Result, Voice};
+use crate::headers::{A_IM, IS_BATCH, IS_PLAN, IS_QUERY, IS_UPSERT};
+use crate::routes::Resource;
+
+macro_rules! actions {
+    ($($action:ident = $name:literal, $access:ident;)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Action { $($action,)* }
+
+        impl Action {
+            /// The name in logs and metrics.
+            pub fn name(self) -> &'static str {
+                match self { $(Action::$action => $name,)* }
+            }
+
+            /// Whether a key that only reads is enough.
+            pub fn is_read(self) -> bool {
+                match self { $(Action::$action => actions!(@ $access),)* }
+            }
+        }
+    };
+    (@ reads) => { true };
+    (@ writes) => { false };
+}
+
+actions! {
+    ReadAccount = "read_account", reads;
+    ListDatabases = "list_databases", reads;
+    QueryDatabases = "query_databases", reads;
+    CreateDatabase = "create_database", writes;
+    ReadDatabase = "read_database", reads;
+    DeleteDatabase = "delete_database", writes;
+    ListContainers = "list_containers", reads;
+    QueryContainers = "query_containers", reads;
+    CreateContainer = "create_container", writes;
+    ReadContainer = "read_container", reads;
+    ReplaceContainer = "replace_container", writes;
+    DeleteContainer = "delete_container", writes;
+    ReadItem = "read_item", reads;
+    CreateItem = "create_item", writes;
+    UpsertItem = "upsert_item", writes;
+    ReplaceItem = "replace_item", writes;
+    PatchItem = "patch_item", writes;
+    DeleteItem = "delete_item", writes;
+    Batch = "batch", writes;
+    DeletePartitionKey = "delete_partition_key", writes;
+    ListItems = "list_items", reads;
+    ReadChanges = "read_changes", reads;
+    QueryItems = "query_items", reads;
+    PlanQuery = "plan_query", reads;
+    ListRanges = "list_ranges", reads;
+    ListConflicts = "list_conflicts", reads;
+    QueryConflicts = "query_conflicts", reads;
+    ReadConflict = "read_conflict", reads;
+    DeleteConflict = "delete_conflict", writes;
+    ListOffers = "list_offers", reads;
+    QueryOffers = "query_offers", reads;
+    ReadOffer = "read_offer", reads;
+    ReplaceOffer = "replace_offer", writes;
+    // A resource of the service that this server does not offer; it is refused after the caller has been recognised.
+    ReadAbsent = "absent", reads;
+    WriteAbsent = "absent", writes;
+}
+
+/// What a POST on a feed means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Post {
+    Plan,
+    Query,
+    Batch,
+    Upsert,
+    Create,
+}
+
+pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Result<Action> {
+    let post = |table: &dyn Fn(Post) -> Option<Action>| table(meaning_of_post(headers));
+    let action = match (resource, method) {
+        (Resource::Account, &Method::GET) => Some(Action::ReadAccount),
+        (Resource::Databases, &Method::GET) => Some(Action::ListDatabases),
+        (Resource::Databases, &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryDatabases),
+            Post::Create => Some(Action::CreateDatabase),
+            _ => None,
+        }),
+        (Resource::Database, &Method::GET) => Some(Action::ReadDatabase),
+        (Resource::Database, &Method::DELETE) => Some(Action::DeleteDatabase),
+        (Resource::Containers, &Method::GET) => Some(Action::ListContainers),
+        (Resource::Containers, &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryContainers),
+            Post::Create => Some(Action::CreateContainer),
+            _ => None,
+        }),
+        (Resource::Container, &Method::GET) => Some(Action::ReadContainer),
+        (Resource::Container, &Method::PUT) => Some(Action::ReplaceContainer),
+        (Resource::Container, &Method::DELETE) => Some(Action::DeleteContainer),
+        (Resource::Items, &Method::GET) if headers.contains_key(A_IM) => Some(Action::ReadChanges),
+        (Resource::Items, &Method::GET) => Some(Action::ListItems),
+        (Resource::Items, &Method::POST) => Some(match meaning_of_post(headers) {
+            Post::Plan => Action::PlanQuery,
+            Post::Query => Action::QueryItems,
+            Post::Batch => Action::Batch,
+            Post::Upsert => Action::UpsertItem,
+            Post::Create => Action::CreateItem,
+        }),
+        (Resource::Item, &Method::GET) => Some(Action::ReadItem),
+        (Resource::Item, &Method::PUT) => Some(Action::ReplaceItem),
+        (Resource::Item, &Method::PATCH) => Some(Action::PatchItem),
+        (Resource::Item, &Method::DELETE) => Some(Action::DeleteItem),
+        (Resource::Ranges, &Method::GET) => Some(Action::ListRanges),
+        (Resource::Conflicts, &Method::GET) => Some(Action::ListConflicts),
+        (Resource::Conflicts, &Method::POST) if meaning_of_post(headers) == Post::Query => {
+            Some(Action::QueryConflicts)
+        }
+        (Resource::Conflict, &Method::GET) => Some(Action::ReadConflict),
+        (Resource::Conflict, &Method::DELETE) => Some(Action::DeleteConflict),
+        (Resource::PartitionKeyDelete, &Method::POST) => Some(Action::DeletePartitionKey),
+        (Resource::Offers, &Method::GET) => Some(Action::ListOffers),
+        (Resource::Offers, &Method::POST) if meaning_of_post(headers) == Post::Query => Some(Action::QueryOffers),
+        (Resource::Offer, &Method::GET) => Some(Action::ReadOffer),
+        (Resource::Offer, &Method::PUT) => Some(Action::ReplaceOffer),
+        (Resource::Absent { .. }, &Method::GET) => Some(Action::ReadAbsent),
+        (Resource::Absent { .. }, _) => Some(Action::WriteAbsent),
+        _ => None,
+    };
+    action.ok_or_else(|| method_not_allowed(method))
+}
+
+fn meaning_of_post(headers: &HeaderMap) -> Post {
+    let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let query_type = b"application/query+json";
+    if flag(headers, IS_PLAN) {
+        Post::Plan
+    } else if flag(headers, IS_QUERY)
+        && !content_type.eq_ignore_ascii_case(b"application/json")
+        || content_type.len() >= query_type.len() && content_type[..query_type.len()].eq_ignore_ascii_case(query_type)
+    {
+        Post::Query
+    } else if flag(headers, IS_BATCH) {
+        Post::Batch
+    } else if flag(headers, IS_UPSERT) {
+        Post::Upsert
+    } else {
+        Post::Create
+    }
+}
+
+/// Clients write `True`, `true` and `TRUE`.
+pub fn flag(headers: &HeaderMap, name: http::HeaderName) -> bool {
+    headers.get(name).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"))
+}
+
+/// The service answers with the name of the handler it does not have.
+fn method_not_allowed(method: &Method) -> ApiError {
+    let verb = method.as_str();
+    let (first, rest) = verb.split_at(verb.len().min(1));
+    let message = format!("RequestHandler.{first}{}", rest.to_ascii_lowercase());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, Voice::Gateway, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn post(headers: &[(&'static str, &'static str)]) -> Action {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, HeaderValue::from_static(value));
+        }
+        decide(Resource::Items, &Method::POST, &map).unwrap()
+    }
+
+    #[test]
+    fn a_post_is_judged_in_the_services_order() {
+        let (plan, query) = ("x-ms-cosmos-is-query-plan-request", "x-ms-documentdb-isquery");
+        let (batch, upsert) = ("x-ms-cosmos-is-batch-request", "x-ms-documentdb-is-upsert");
+        assert_eq!(post(&[(plan, "True"), (query, "true"), ("content-type", "application/query+json")]), Action::PlanQuery);
+        assert_eq!(post(&[(plan, "True"), ("content-type", "application/json")]), Action::PlanQuery);
+        assert_eq!(post(&[(query, "True")]), Action::QueryItems);
+        assert_eq!(post(&[("content-type", "application/query+json; charset=utf-8")]), Action::QueryItems);
+        assert_eq!(post(&[(batch, "TRUE"), (upsert, "true")]), Action::Batch);
+        assert_eq!(post(&[(upsert, "true")]), Action::UpsertItem);
+        assert_eq!(post(&[(upsert, "false")]), Action::CreateItem);
+    }
+
+    #[test]
+    fn the_content_type_of_an_item_outweighs_the_query_flag() {
+        let action = post(&[("x-ms-documentdb-isquery", "True"), ("content-type", "application/json")]);
+        assert_eq!(action, Action::CreateItem);
+    }
+
+    #[test]
+    fn a_verb_without_a_handler_is_405_with_its_name() {
+        let error = decide(Resource::Item, &Method::POST, &HeaderMap::new()).unwrap_err();
+        assert_eq!((error.status.as_u16(), error.message.as_str()), (405, "RequestHandler.Post"));
+    }
+
+    #[test]
+    fn queries_and_plans_are_reads() {
+        for action in [Action::QueryItems, Action::PlanQuery, Action::ReadChanges, Action::QueryOffers] {
+            assert!(action.is_read(), "{}", action.name());
+        }
+        for action in [Action::Batch, Action::UpsertItem, Action::DeletePartitionKey, Action::ReplaceOffer] {
+            assert!(!action.is_read(), "{}", action.name());
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Who is asking: master keys, signatures and dates.
+//!
+//! A client signs verb, resource type, resource link and date with HMAC-SHA256; the body, the query string and the
+//! other headers are not covered. The server builds the same text from the path that it received and compares in
+//! constant time. Each key's hash state (inner and outer pad) is computed once at start, so that checking a
+//! signature costs two short hashes.
+//!
+//! ```text
+//! authorization: type%3Dmaster%26ver%3D1.0%26sig%3D…        x-ms-date: Thu, 27 Apr 2017 00:51:12 GMT
+//! text:          "get\ndocs\ndbs/d/colls/c/docs/a\nthu, 27 apr 2017 00:51:12 gmt\n\n"
+//! ```
+//!
+//! Clients differ in what they sign for the link: the decoded path, the path as sent, or only the last rid in lower
+//! case. The likeliest is tried first, the others only when it fails. Two keys write, two only read. Tokens of the
+//! directory (AAD) are accepted in one form alone, the emulator's, and only while the well-known emulator key is the
+//! account's key; see `aad`. Resource tokens come with users and permissions and are refused until then.
+
+mod aad;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac};
+use http::header::{AUTHORIZATION, DATE};
+use http::{HeaderMap, Method, StatusCode};
+use percent_encoding::percent_decode_str;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use crate::config::{AccountKeys, EMULATOR_KEY};
+use crate::errors::{ApiError, Result, Voice};
+use crate::headers::X_MS_DATE;
+use crate::routes::{Path, Resource};
+
+/// A date is a few dozen characters; a longer one is refused before it is looked at.
+const DATE_BYTES_MAX: usize = 64;
+/// A directory token of the emulator is about 1.5 KB; nothing legitimate is longer than this.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+const SIGNATURE_BYTES: usize = 32;
+
+const MISSING: &str = "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
+const MALFORMED: &str = "Authorization header doesn't confirm to the required format. Please verify and try again.";
+const NO_DATE: &str = "The authorization token must be accompanied by the date it was made with. Ensure that the x-ms-date or the date header is set and holds an RFC 1123 date.";
+const READ_ONLY: &str = "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.";
+const TOKEN_KIND: &str = "The type of the authorization token is not accepted by this account. Use a master key.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+pub struct Authorizer {
+    keys: Vec<(Hmac<Sha256>, Access)>,
+    /// Whether the well-known key is the account's own: only then are the emulator's directory tokens good.
+    emulator: bool,
+    skew: Duration,
+}
+
+/// What of a request decides about access.
+pub struct Claim<'a> {
+    pub method: &'a Method,
+    pub path: &'a Path<'a>,
+    pub headers: &'a HeaderMap,
+    /// Whether the request changes nothing; a query is a read although it is a POST.
+    pub read_only: bool,
+    pub now_ms: u64,
+}
+
+impl Authorizer {
+    pub fn new(keys: &AccountKeys, skew_s: u64) -> Authorizer {
+        let table = [
+            (&keys.primary, Access::ReadWrite),
+            (&keys.secondary, Access::ReadWrite),
+            (&keys.primary_readonly, Access::ReadOnly),
+            (&keys.secondary_readonly, Access::ReadOnly),
+        ];
+        let keys_usable = table
+            .into_iter()
+            .filter(|(key, _)| !key.is_empty())
+            .map(|(key, access)| (Hmac::new_from_slice(key).expect("HMAC takes keys of any length"), access))
+            .collect();
+        let well_known = STANDARD.decode(EMULATOR_KEY).expect("the constant is base64");
+        let emulator = keys.primary == well_known || keys.secondary == well_known;
+        Authorizer { keys: keys_usable, emulator, skew: Duration::from_secs(skew_s) }
+    }
+
+    /// `Ok` when the request may go on.
+    pub fn authorize(&self, claim: &Claim<'_>) -> Result<Access> {
+        let header = claim.headers.get(AUTHORIZATION).ok_or_else(|| unauthorized(MISSING))?;
+        let header = header.to_str().map_err(|_| unauthorized(MALFORMED))?;
+        if header.is_empty() {
+            return Err(unauthorized(MISSING));
+        }
+        if header.len() > TOKEN_BYTES_MAX {
+            return Err(unauthorized(MALFORMED));
+        }
+        // Never `+` to space: a signature may hold a plus sign that its client did not encode.
+        let decoded = percent_decode_str(header).decode_utf8().map_err(|_| unauthorized(MALFORMED))?;
+        let token = Token::parse(&decoded).ok_or_else(|| unauthorized(MALFORMED))?;
+        let access = match token.kind {
+            kind if kind.eq_ignore_ascii_case("master") => self.check_signature(token.signature, claim)?,
+            kind if kind.eq_ignore_ascii_case("aad") && self.emulator => {
+                let now_s = claim.now_ms / 1000;
+                aad::check(token.signature, EMULATOR_KEY, now_s, self.skew.as_secs()).map_err(unauthorized)?;
+                Access::ReadWrite
+            }
+            _ => return Err(unauthorized(TOKEN_KIND)),
+        };
+        if access == Access::ReadOnly && !claim.read_only {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, Voice::Gateway, READ_ONLY));
+        }
+        Ok(access)
+    }
+
+    fn check_signature(&self, signature: &str, claim: &Claim<'_>) -> Result<Access> {
+        let dates = Dates::of(claim.headers)?;
+        // The decoder asks for room for its estimate of the length, not for the length.
+        let mut given = [0u8; SIGNATURE_BYTES + 2];
+        let length = STANDARD.decode_slice(signature, &mut given);
+        if length != Ok(SIGNATURE_BYTES) {
+            return Err(unauthorized(MALFORMED));
+        }
+        let given = &given[..SIGNATURE_BYTES];
+        let access = self.signer_of(given, claim, &dates).ok_or_else(|| wrong_signature(claim, &dates))?;
+        self.check_date(&dates, claim.now_ms)?;
+        Ok(access)
+    }
+
+    fn signer_of(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>) -> Option<Access> {
+        // Offers are addressed by rid alone, everything else usually by name.
+        if claim.path.resource != Resource::Offer
+            && let Some(access) = self.matching(given, claim, dates, Link::Segments(claim.path))
+        {
+            return Some(access);
+        }
+        let others = [claim.path.rid_link(), Some(claim.path.link()), Some(claim.path.raw_link())];
+        others.into_iter().flatten().find_map(|link| self.matching(given, claim, dates, Link::Text(&link)))
+    }
+
+    fn matching(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>, link: Link<'_>) -> Option<Access> {
+        self.keys.iter().find_map(|(key, access)| {
+            let mut mac = key.clone();
+            mac.update(verb(claim.method).as_bytes());
+            mac.update(b"\n");
+            mac.update(claim.path.resource_type.as_bytes());
+            mac.update(b"\n");
+            link.feed(&mut mac);
+            mac.update(b"\n");
+            mac.update(dates.x_ms_date.lowered());
+            mac.update(b"\n");
+            mac.update(dates.date.lowered());
+            mac.update(b"\n");
+            let made = mac.finalize().into_bytes();
+            bool::from(made.ct_eq(given)).then_some(*access)
+        })
+    }
+
+    fn check_date(&self, dates: &Dates<'_>, now_ms: u64) -> Result<()> {
+        let text = if dates.x_ms_date.text.is_empty() { dates.date.text } else { dates.x_ms_date.text };
+        let made = httpdate::parse_http_date(text).map_err(|_| unauthorized(NO_DATE))?;
+        let now = UNIX_EPOCH + Duration::from_millis(now_ms);
+        let apart = now.duration_since(made).unwrap_or_else(|earlier| earlier.duration());
+        if apart <= self.skew { Ok(()) } else { Err(expired(made, now, self.skew)) }
+    }
+}
+
+/// The three parts of an authorization value.
+struct Token<'a> {
+    kind: &'a str,
+    signature: &'a str,
+}
+
+impl<'a> Token<'a> {
+    fn parse(text: &'a str) -> Option<Token<'a>> {
+        let (kind, rest) = text.strip_prefix("type=")?.split_once('&')?;
+        let (_version, signature) = rest.strip_prefix("ver=")?.split_once('&')?;
+        Some(Token { kind, signature: signature.strip_prefix("sig=")? })
+    }
+}
+
+enum Link<'a> {
+    Segments(&'a Path<'a>),
+    Text(&'a str),
+}
+
+impl Link<'_> {
+    fn feed(&self, mac: &mut Hmac<Sha256>) {
+        match self {
+            Link::Text(text) => mac.update(text.as_bytes()),
+            Link::Segments(path) => {
+                for (n, segment) in path.link_segments().iter().enumerate() {
+                    if n > 0 {
+                        mac.update(b"/");
+                    }
+                    mac.update(segment.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// The dates of a request. When `x-ms-date` is there the other is not part of the signed text.
+struct Dates<'a> {
+    x_ms_date: Lowered<'a>,
+    date: Lowered<'a>,
+}
+
+struct Lowered<'a> {
+    text: &'a str,
+    bytes: [u8; DATE_BYTES_MAX],
+}
+
+impl<'a> Lowered<'a> {
+    fn new(text: &'a str) -> Option<Lowered<'a>> {
+        let mut bytes = [0; DATE_BYTES_MAX];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        bytes.make_ascii_lowercase();
+        Some(Lowered { text, bytes })
+    }
+
+    fn lowered(&self) -> &[u8] {
+        &self.bytes[..self.text.len()]
+    }
+}
+
+impl<'a> Dates<'a> {
+    fn of(headers: &'a HeaderMap) -> Result<Dates<'a>> {
+        let text = |name| headers.get(name).map_or("", |value| value.to_str().unwrap_or(""));
+        let x_ms_date = text(X_MS_DATE);
+        let date = if x_ms_date.is_empty() { text(DATE) } else { "" };
+        if x_ms_date.is_empty() && date.is_empty() {
+            return Err(unauthorized(NO_DATE));
+        }
+        match (Lowered::new(x_ms_date), Lowered::new(date)) {
+            (Some(x_ms_date), Some(date)) => Ok(Dates { x_ms_date, date }),
+            _ => Err(unauthorized(NO_DATE)),
+        }
+    }
+}
+
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "get",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        Method::HEAD => "head",
+        _ => "",
+    }
+}
+
+fn unauthorized(message: impl Into<String>) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, Voice::Gateway, message)
+}
+
+/// Says which text the server signed, so that whoever writes a client can compare it with his.
+fn wrong_signature(claim: &Claim<'_>, dates: &Dates<'_>) -> ApiError {
+    let link = if claim.path.resource == Resource::Offer {
+        claim.path.rid_link().unwrap_or_default()
+    } else {
+        claim.path.link()
+    };
+    unauthorized(format!(
+        "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '{}\n{}\n{}\n{}\n{}\n'",
+        verb(claim.method),
+        claim.path.resource_type,
+        link,
+        dates.x_ms_date.text.to_ascii_lowercase(),
+        dates.date.text.to_ascii_lowercase(),
+    ))
+}
+
+fn expired(made: SystemTime, now: SystemTime, skew: Duration) -> ApiError {
+    ApiError::new(
+        StatusCode::FORBIDDEN,
+        Voice::Gateway,
+        format!(
+            "The authorization token is not valid at the current time. Please create another token and retry (token start time: {}, token expiry time: {}, current server time: {}).",
+            httpdate::fmt_http_date(made),
+            httpdate::fmt_http_date(made + skew),
+            httpdate::fmt_http_date(now),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

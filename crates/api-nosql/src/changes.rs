@@ -1,0 +1,223 @@
+//! The change feed, latest version: which items have changed since a point, each once, in the order of the changes.
+//!
+//! ```text
+//! A-IM: Incremental Feed                     from the beginning        If-None-Match: "43"   after change 43
+//! If-None-Match: *                           from now on               If-Modified-Since     from that second
+//! ```
+//!
+//! The answer's etag is where to go on, also when there was nothing and the status is 304. Inside one partition it is
+//! the number of a change, `"43"`, as on the service. A scope of several partitions has a position in each: then the
+//! etag lists them, `"0:43,1:12"`. A partition that the page did not reach is not listed, and begins next time where the
+//! request's own starting point says.
+
+use std::time::UNIX_EPOCH;
+
+use http::StatusCode;
+use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
+use orrery_engine::{ChangesFrom, Item, PageRequest, Partition, Position, Scope};
+use std::sync::Arc;
+
+use crate::errors::{ApiError, Plane, Result};
+use crate::headers::{A_IM, Answer};
+use crate::item_json::{size_hint, write_change};
+use crate::items;
+use crate::paging::{PAGE_BYTES_MAX, page_items};
+use crate::resource_feed::{close_envelope, open_envelope};
+use crate::service::{Context, Target};
+use crate::{consistency, scope};
+
+/// A list of positions longer than this is none of ours.
+const POSITIONS_MAX: usize = 10_000;
+
+pub fn read(context: &Context<'_>) -> Result<Answer> {
+    let kind = context.text(A_IM).unwrap_or("");
+    if !kind.trim().eq_ignore_ascii_case("incremental feed") {
+        return Err(ApiError::refused(format!(
+            "The change feed mode '{kind}' is not supported by this server. Use 'Incremental Feed'."
+        )));
+    }
+    let target = context.container_inside()?;
+    let scope = scope::of_request(context, &target)?;
+    let engine = |error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()));
+    let partitions = target.container.partitions_of(&scope).map_err(engine)?;
+    let start = Start::of_request(context)?;
+    let mut page = PageRequest {
+        max_items: page_items(context)?,
+        max_bytes: PAGE_BYTES_MAX,
+        continuation: None,
+        session: consistency::session(context)?,
+    };
+    let single = partitions.len() == 1;
+    let mut found: Vec<Item> = Vec::new();
+    let mut positions = Vec::with_capacity(partitions.len());
+    let mut charge_ru = 0.0;
+    let mut first: Option<Position> = None;
+    for partition in &partitions {
+        let range = partition.range_id();
+        let from = start.of_range(range, single)?;
+        if page.max_items == 0 || page.max_bytes == 0 {
+            // The page is full; this partition keeps its place, if it has one.
+            if let ChangesFrom::After(lsn) = from {
+                positions.push((range, lsn));
+            }
+            continue;
+        }
+        let part = part_of(&target, &scope, partition, single).map_err(engine)?;
+        let changes = target.container.read_changes(&part, from, &page).map_err(engine)?;
+        first.get_or_insert(changes.at);
+        charge_ru += changes.charge_ru;
+        positions.push((range, changes.lsn));
+        page.max_items -= changes.items.len().min(page.max_items);
+        let bytes: usize = changes.items.iter().map(|item| item.document.len()).sum();
+        page.max_bytes = page.max_bytes.saturating_sub(bytes);
+        found.extend(changes.items);
+    }
+    let status = if found.is_empty() { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+    let at = items::at(first.unwrap_or_default());
+    let answer =
+        items::answer(context, &target, status, at, charge_ru).etag(&etag(&positions, single)).count(found.len());
+    if found.is_empty() {
+        return Ok(answer);
+    }
+    let size: usize = found.iter().map(size_hint).sum();
+    let mut out = Vec::with_capacity(size + 64);
+    open_envelope(&mut out, "Documents", target.rid.as_str());
+    for (n, item) in found.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write_change(&mut out, &target.rid, item);
+    }
+    close_envelope(&mut out, found.len());
+    Ok(answer.body(out))
+}
+
+/// The part of a scope that lies in one partition.
+fn part_of(
+    target: &Target,
+    scope: &Scope,
+    partition: &Arc<Partition>,
+    single: bool,
+) -> orrery_engine::Result<Scope> {
+    let range = partition.range_id();
+    Ok(match scope {
+        scope if single => scope.clone(),
+        Scope::All | Scope::Range(_) => Scope::Range(range),
+        Scope::Epk { min, max, .. } => Scope::Epk { min: min.clone(), max: max.clone(), range: Some(range) },
+        Scope::Key(key) => {
+            let (min, max) = target.container.span(key)?;
+            Scope::Epk { min, max, range: Some(range) }
+        }
+    })
+}
+
+fn etag(positions: &[(u32, u64)], single: bool) -> String {
+    if single && let [(_, lsn)] = positions {
+        return format!("\"{lsn}\"");
+    }
+    let list: Vec<String> = positions.iter().map(|(range, lsn)| format!("{range}:{lsn}")).collect();
+    format!("\"{}\"", list.join(","))
+}
+
+/// Where a request begins.
+#[derive(Debug, PartialEq)]
+struct Start {
+    positions: Positions,
+    /// For partitions that have no position yet.
+    otherwise: ChangesFrom,
+}
+
+#[derive(Debug, PartialEq)]
+enum Positions {
+    None,
+    /// The one position of a scope inside one partition.
+    One(u64),
+    Each(Vec<(u32, u64)>),
+}
+
+impl Start {
+    fn of_request(context: &Context<'_>) -> Result<Start> {
+        let since = context.text(IF_MODIFIED_SINCE).map(|text| {
+            let time = httpdate::parse_http_date(text).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            time.map(|passed| u32::try_from(passed.as_secs()).unwrap_or(u32::MAX)).ok_or_else(|| {
+                ApiError::refused(format!("The value '{text}' specified for the header 'If-Modified-Since' is invalid."))
+            })
+        });
+        let otherwise = match since.transpose()? {
+            Some(second) => ChangesFrom::Time(second),
+            None => ChangesFrom::Beginning,
+        };
+        Start::parse(context.text(IF_NONE_MATCH).unwrap_or(""), otherwise)
+    }
+
+    fn parse(etag: &str, otherwise: ChangesFrom) -> Result<Start> {
+        let text = etag.trim().trim_matches('"');
+        let positions = match text {
+            "" => Positions::None,
+            "*" => return Ok(Start { positions: Positions::None, otherwise: ChangesFrom::Now }),
+            text if text.contains(':') => {
+                let list: Option<Vec<(u32, u64)>> = text
+                    .split(',')
+                    .take(POSITIONS_MAX)
+                    .map(|entry| {
+                        let (range, lsn) = entry.split_once(':')?;
+                        Some((range.parse().ok()?, lsn.parse().ok()?))
+                    })
+                    .collect();
+                Positions::Each(list.ok_or_else(|| wrong(etag))?)
+            }
+            text => Positions::One(text.parse().map_err(|_| wrong(etag))?),
+        };
+        Ok(Start { positions, otherwise })
+    }
+
+    fn of_range(&self, range: u32, single: bool) -> Result<ChangesFrom> {
+        match &self.positions {
+            Positions::None => Ok(self.otherwise),
+            Positions::One(lsn) if single => Ok(ChangesFrom::After(*lsn)),
+            Positions::One(lsn) => Err(wrong(&lsn.to_string())),
+            Positions::Each(list) => Ok(list
+                .iter()
+                .find(|(known, _)| *known == range)
+                .map_or(self.otherwise, |(_, lsn)| ChangesFrom::After(*lsn))),
+        }
+    }
+}
+
+fn wrong(etag: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "The value '{etag}' specified for the header 'If-None-Match' is no position in this change feed."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(etag: &str, range: u32, single: bool) -> Option<ChangesFrom> {
+        Start::parse(etag, ChangesFrom::Beginning).and_then(|start| start.of_range(range, single)).ok()
+    }
+
+    #[test]
+    fn a_position_is_read_in_both_forms() {
+        assert_eq!(from("", 0, true), Some(ChangesFrom::Beginning));
+        assert_eq!(from("*", 0, true), Some(ChangesFrom::Now));
+        assert_eq!(from("\"43\"", 0, true), Some(ChangesFrom::After(43)));
+        assert_eq!(from("43", 7, true), Some(ChangesFrom::After(43)));
+        assert_eq!(from("\"0:43,1:12\"", 1, false), Some(ChangesFrom::After(12)));
+        assert_eq!(from("\"0:43,1:12\"", 2, false), Some(ChangesFrom::Beginning));
+    }
+
+    #[test]
+    fn one_position_does_not_fit_several_partitions() {
+        assert_eq!(from("\"43\"", 0, false), None);
+        assert_eq!(from("\"nonsense\"", 0, true), None);
+        assert_eq!(from("\"0:x\"", 0, false), None);
+    }
+
+    #[test]
+    fn the_etag_is_plain_for_one_partition() {
+        assert_eq!(etag(&[(3, 43)], true), "\"43\"");
+        assert_eq!(etag(&[(0, 43), (1, 12)], false), "\"0:43,1:12\"");
+    }
+}

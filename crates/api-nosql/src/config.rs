@@ -1,0 +1,96 @@
+//! What one API instance is told at start: keys, consistency, names.
+//!
+//! Keys are raw bytes here; whoever reads them from flags or files undoes their base64. An empty key is an absent
+//! key: it is never compared with anything, because a signature made with an empty key would be a signature that
+//! everybody can make.
+
+/// The well-known key of the vendor's emulator, in its base64 form. It is a convention for development, not a secret.
+pub const EMULATOR_KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+/// How far the date of a request may be from the server's clock, unless the configuration says otherwise.
+pub const CLOCK_SKEW_S_DEFAULT: u64 = 900;
+
+/// The four master keys of an account.
+#[derive(Clone, Default)]
+pub struct AccountKeys {
+    pub primary: Vec<u8>,
+    pub secondary: Vec<u8>,
+    pub primary_readonly: Vec<u8>,
+    pub secondary_readonly: Vec<u8>,
+}
+
+// A key that is printed by accident is a key that has leaked.
+impl std::fmt::Debug for AccountKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AccountKeys(…)")
+    }
+}
+
+/// Consistency levels, weakest first: a request may only go down from the account's level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConsistencyLevel {
+    Eventual,
+    ConsistentPrefix,
+    Session,
+    BoundedStaleness,
+    Strong,
+}
+
+impl ConsistencyLevel {
+    pub const ALL: [ConsistencyLevel; 5] = [
+        ConsistencyLevel::Eventual,
+        ConsistencyLevel::ConsistentPrefix,
+        ConsistencyLevel::Session,
+        ConsistencyLevel::BoundedStaleness,
+        ConsistencyLevel::Strong,
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConsistencyLevel::Eventual => "Eventual",
+            ConsistencyLevel::ConsistentPrefix => "ConsistentPrefix",
+            ConsistencyLevel::Session => "Session",
+            ConsistencyLevel::BoundedStaleness => "BoundedStaleness",
+            ConsistencyLevel::Strong => "Strong",
+        }
+    }
+
+    /// Names are compared without regard to case; clients differ.
+    pub fn parse(name: &str) -> Option<ConsistencyLevel> {
+        ConsistencyLevel::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ServiceConfig {
+    pub keys: AccountKeys,
+    pub consistency: ConsistencyLevel,
+    pub account_name: String,
+    /// The name of the one region that the account document lists.
+    pub region: String,
+    /// The server's version, told to clients in headers and at the end of error messages.
+    pub version: String,
+    /// How far the date of a request may be from the server's clock, in seconds.
+    pub auth_clock_skew_s: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_by_strength_and_found_by_name() {
+        assert!(ConsistencyLevel::Strong > ConsistencyLevel::Session);
+        assert!(ConsistencyLevel::Session > ConsistencyLevel::Eventual);
+        assert_eq!(ConsistencyLevel::parse("boundedstaleness"), Some(ConsistencyLevel::BoundedStaleness));
+        assert_eq!(ConsistencyLevel::parse("strongish"), None);
+    }
+
+    #[test]
+    fn keys_do_not_show_in_debug_output() {
+        let keys = AccountKeys { primary: b"topsecret".to_vec(), ..AccountKeys::default() };
+        assert!(!format!("{keys:?}").contains("topsecret"));
+    }
+}

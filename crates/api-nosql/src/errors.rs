@@ -1,0 +1,326 @@
+//! Errors on the wire: status, substatus, headers and a JSON body that every client can read.
+//!
+//! The body is always `{"code":…,"message":…}`. Who detected the error shows in the message and in the headers:
+//! what the gateway refuses is a plain sentence and carries no charge and no session token; what a partition refuses
+//! is wrapped as `Message: {"Errors":["…"]}`; and what a partition says about one item (missing, taken, precondition)
+//! is a sentence followed by timings. Clients and their test suites look for these texts, so they are the service's.
+//!
+//! `from_engine` is the one place where `engine::Kind` meets a status code.
+
+use http::StatusCode;
+use orrery_engine::{Error as EngineError, Kind};
+
+use crate::headers::At;
+use crate::write::push_json_string;
+
+/// What the service charges for looking up a resource that is not there, and for a request that it throttles.
+const MISSED_RESOURCE_RU: f64 = 2.0;
+const THROTTLED_RU: f64 = 0.38;
+
+/// 449 has no name in the http crate.
+const RETRY_WITH: u16 = 449;
+
+pub const ENTITY_NOT_FOUND: &str = "Entity with the specified id does not exist in the system. More info: https://aka.ms/cosmosdb-tsg-not-found";
+pub const ENTITY_EXISTS: &str = "Entity with the specified id already exists in the system.";
+pub const ENTITY_PRECONDITION: &str =
+    "Operation cannot be performed because one of the specified precondition is not met.";
+pub const PAYLOAD_INVALID: &str =
+    "The request payload is invalid. Ensure to provide a valid request payload.";
+pub const INPUT_INVALID: &str = "One of the specified inputs is invalid";
+pub const KEY_TOO_SHORT: &str =
+    "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
+pub const KEY_MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document.";
+pub const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
+pub const URL_INVALID: &str = "Request url is invalid.";
+
+/// Substatus codes that this server sends.
+pub mod substatus {
+    pub const PARTITION_KEY_MISMATCH: u32 = 1001;
+    pub const RANGE_GONE: u32 = 1002;
+    pub const SESSION_AHEAD: u32 = 1002;
+    pub const CROSS_PARTITION_QUERY: u32 = 1004;
+    pub const PARTITION_FULL: u32 = 1014;
+    pub const STALE_CONTAINER: u32 = 1024;
+    pub const PATCH_CONDITION: u32 = 1110;
+    pub const THROTTLED: u32 = 3200;
+}
+
+/// Who speaks, and how the message is dressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// The gateway, in a plain sentence.
+    Gateway,
+    /// The gateway, in `Message: {"Errors":[…]}`.
+    GatewayErrors,
+    /// The gateway, with JSON of its own inside the message (query errors).
+    GatewayJson,
+    /// A partition, in `Message: {"Errors":[…]}`.
+    Partition,
+    /// A partition, with JSON of its own inside the message.
+    PartitionJson,
+    /// A partition about one item: a sentence followed by timings.
+    Entity,
+    /// A code and nothing else.
+    Silent,
+}
+
+impl Voice {
+    pub fn is_gateway(self) -> bool {
+        matches!(self, Voice::Gateway | Voice::GatewayErrors | Voice::GatewayJson | Voice::Silent)
+    }
+}
+
+/// Where an engine error came from decides its words: a missing database is a resource, a missing item an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plane {
+    Resources,
+    Items,
+}
+
+#[derive(Debug)]
+pub struct ApiError {
+    pub status: StatusCode,
+    pub substatus: u32,
+    pub voice: Voice,
+    pub message: String,
+    /// Absent where the service sends none.
+    pub charge_ru: Option<f64>,
+    pub retry_after_ms: Option<u64>,
+    pub at: Option<At>,
+    /// The query plan that accompanies a refused cross-partition query.
+    pub additional_info: Option<String>,
+    /// For the log; never sent.
+    pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+pub type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+impl ApiError {
+    pub fn new(status: StatusCode, voice: Voice, message: impl Into<String>) -> ApiError {
+        ApiError {
+            status,
+            substatus: 0,
+            voice,
+            message: message.into(),
+            charge_ru: None,
+            retry_after_ms: None,
+            at: None,
+            additional_info: None,
+            cause: None,
+        }
+    }
+
+    /// A 400 that the gateway writes: no charge, no session token.
+    pub fn refused(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, Voice::Gateway, message)
+    }
+
+    /// A 400 that a partition writes.
+    pub fn bad_request(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, Voice::Partition, message).charge(0.0)
+    }
+
+    pub fn charge(mut self, charge_ru: f64) -> ApiError {
+        self.charge_ru = Some(charge_ru);
+        self
+    }
+
+    pub fn substatus(mut self, substatus: u32) -> ApiError {
+        self.substatus = substatus;
+        self
+    }
+
+    pub fn at(mut self, at: At) -> ApiError {
+        self.at = Some(at);
+        self
+    }
+
+    pub fn code(&self) -> &'static str {
+        code(self.status)
+    }
+
+    /// What the engine said, in the words of the wire.
+    pub fn from_engine(error: EngineError, plane: Plane) -> ApiError {
+        let (status, substatus) = status_of(error.kind);
+        let (voice, message) = match (error.kind, plane) {
+            (Kind::NotFound, Plane::Items) => (Voice::Entity, ENTITY_NOT_FOUND.to_owned()),
+            (Kind::AlreadyExists | Kind::UniqueKeyViolated, Plane::Items) => {
+                (Voice::Entity, ENTITY_EXISTS.to_owned())
+            }
+            (Kind::PreconditionFailed, Plane::Items) => (Voice::Entity, ENTITY_PRECONDITION.to_owned()),
+            (Kind::SessionAhead, _) => (Voice::Entity, error.message),
+            _ => (Voice::Partition, error.message),
+        };
+        let retry_after_ms = match error.kind {
+            Kind::Throttled { retry_after_ms } => Some(retry_after_ms),
+            _ => None,
+        };
+        let charge_ru = match (error.kind, plane) {
+            (Kind::TooLarge, _) => None,
+            (Kind::Throttled { .. }, _) => Some(THROTTLED_RU),
+            (Kind::NotFound, Plane::Resources) | (Kind::OwnerNotFound, _) => Some(MISSED_RESOURCE_RU),
+            _ => Some(error.charge_ru),
+        };
+        ApiError { substatus, charge_ru, retry_after_ms, cause: error.cause, ..ApiError::new(status, voice, message) }
+    }
+
+    /// The body. `tail` identifies the request and the server; see `Voice` for what comes before it.
+    pub fn body(&self, request: &RequestFacts<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.message.len() + 320);
+        out.extend_from_slice(b"{\"code\":");
+        push_json_string(&mut out, self.code());
+        if self.voice != Voice::Silent {
+            out.extend_from_slice(b",\"message\":");
+            push_json_string(&mut out, &self.message_text(request));
+        }
+        if let Some(info) = &self.additional_info {
+            out.extend_from_slice(b",\"additionalErrorInfo\":");
+            push_json_string(&mut out, info);
+        }
+        out.push(b'}');
+        out
+    }
+
+    fn message_text(&self, request: &RequestFacts<'_>) -> String {
+        let RequestFacts { activity, uri, version, started } = request;
+        let message = &self.message;
+        match self.voice {
+            Voice::Gateway | Voice::Silent => {
+                format!("{message}\r\nActivityId: {activity}, orrery/{version}")
+            }
+            Voice::GatewayErrors => {
+                format!("Message: {}\r\nActivityId: {activity}, orrery/{version}", errors_json(message))
+            }
+            Voice::GatewayJson => {
+                format!("Message: {message}\r\nActivityId: {activity}, orrery/{version}")
+            }
+            Voice::Partition => format!(
+                "Message: {}\r\nActivityId: {activity}, Request URI: {uri}, RequestStats: , SDK: orrery/{version}",
+                errors_json(message)
+            ),
+            Voice::PartitionJson => format!(
+                "Message: {message}\r\nActivityId: {activity}, Request URI: {uri}, RequestStats: , SDK: orrery/{version}"
+            ),
+            Voice::Entity => format!(
+                "{message}, \r\nRequestStartTime: {started}, Number of regions attempted: 1\r\nActivityId: {activity}, orrery/{version}"
+            ),
+        }
+    }
+}
+
+/// What a message says about its request.
+pub struct RequestFacts<'a> {
+    pub activity: &'a str,
+    pub uri: &'a str,
+    pub version: &'a str,
+    /// When the request came in, as an HTTP date.
+    pub started: String,
+}
+
+fn errors_json(message: &str) -> String {
+    let mut out = b"{\"Errors\":[".to_vec();
+    push_json_string(&mut out, message);
+    out.extend_from_slice(b"]}");
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The one mapping from what went wrong to what a client sees.
+pub fn status_of(kind: Kind) -> (StatusCode, u32) {
+    match kind {
+        Kind::NotFound => (StatusCode::NOT_FOUND, 0),
+        // The service answers a missing container without a substatus through its gateway; clients that follow
+        // containers recreated under the same name rely on the rid check (1024) instead.
+        Kind::OwnerNotFound => (StatusCode::NOT_FOUND, 0),
+        Kind::AlreadyExists | Kind::UniqueKeyViolated => (StatusCode::CONFLICT, 0),
+        Kind::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, 0),
+        Kind::PatchConditionFailed => (StatusCode::PRECONDITION_FAILED, substatus::PATCH_CONDITION),
+        Kind::NotModified => (StatusCode::NOT_MODIFIED, 0),
+        Kind::BadRequest => (StatusCode::BAD_REQUEST, 0),
+        Kind::PartitionKeyMismatch => (StatusCode::BAD_REQUEST, substatus::PARTITION_KEY_MISMATCH),
+        Kind::StaleContainer => (StatusCode::BAD_REQUEST, substatus::STALE_CONTAINER),
+        Kind::RangeGone => (StatusCode::GONE, substatus::RANGE_GONE),
+        Kind::SessionAhead => (StatusCode::NOT_FOUND, substatus::SESSION_AHEAD),
+        Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, 0),
+        Kind::Forbidden => (StatusCode::FORBIDDEN, 0),
+        Kind::PartitionFull => (StatusCode::FORBIDDEN, substatus::PARTITION_FULL),
+        Kind::Throttled { .. } => (StatusCode::TOO_MANY_REQUESTS, substatus::THROTTLED),
+        Kind::Conflict => (StatusCode::from_u16(RETRY_WITH).expect("449 is in range"), 0),
+        Kind::FailedDependency => (StatusCode::FAILED_DEPENDENCY, 0),
+        Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, 0),
+        Kind::WritesStopped => (StatusCode::SERVICE_UNAVAILABLE, 0),
+        Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, 0),
+    }
+}
+
+/// The word for a status in a body; clients print it and some compare it.
+pub fn code(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        408 => "RequestTimeout",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "PreconditionFailed",
+        413 => "RequestEntityTooLarge",
+        424 => "FailedDependency",
+        429 => "TooManyRequests",
+        RETRY_WITH => "RetryWith",
+        500 => "InternalServerError",
+        503 => "ServiceUnavailable",
+        _ => "BadRequest",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(error: &ApiError) -> String {
+        let facts =
+            RequestFacts { activity: "A", uri: "/dbs/d", version: "1", started: "Mon, 01 Jan 2024".to_owned() };
+        String::from_utf8(error.body(&facts)).unwrap()
+    }
+
+    #[test]
+    fn the_gateway_speaks_plainly() {
+        assert_eq!(
+            body(&ApiError::refused("Request url is invalid.")),
+            r#"{"code":"BadRequest","message":"Request url is invalid.\r\nActivityId: A, orrery/1"}"#
+        );
+    }
+
+    #[test]
+    fn a_partition_wraps_its_message() {
+        let error = ApiError::from_engine(EngineError::bad_request("say \"what\""), Plane::Items);
+        assert_eq!(
+            body(&error),
+            r#"{"code":"BadRequest","message":"Message: {\"Errors\":[\"say \\\"what\\\"\"]}\r\nActivityId: A, Request URI: /dbs/d, RequestStats: , SDK: orrery/1"}"#
+        );
+        assert_eq!(error.charge_ru, Some(0.0));
+    }
+
+    #[test]
+    fn the_same_kind_has_other_words_for_items_and_for_resources() {
+        let item = ApiError::from_engine(EngineError::not_found(), Plane::Items);
+        assert!(body(&item).starts_with(r#"{"code":"NotFound","message":"Entity with the specified id does not exist"#));
+        let resource = ApiError::from_engine(EngineError::not_found(), Plane::Resources);
+        assert!(body(&resource).contains("Resource Not Found"));
+        assert_eq!(resource.charge_ru, Some(2.0));
+    }
+
+    #[test]
+    fn throttling_says_when_to_come_back() {
+        let error = EngineError::new(Kind::Throttled { retry_after_ms: 12 }, "Request rate is large.");
+        let error = ApiError::from_engine(error, Plane::Items);
+        assert_eq!((error.status.as_u16(), error.substatus, error.retry_after_ms), (429, 3200, Some(12)));
+    }
+
+    #[test]
+    fn the_plan_travels_as_text() {
+        let mut error = ApiError::refused("no");
+        error.additional_info = Some(r#"{"a":1}"#.to_owned());
+        assert!(body(&error).ends_with(r#","additionalErrorInfo":"{\"a\":1}"}"#));
+    }
+}

@@ -1,0 +1,50 @@
+//! Item feeds: all items of a container, a range, a span or a key, page by page.
+
+use http::StatusCode;
+use orrery_engine::{FeedContinuation, PageRequest};
+
+use crate::continuation;
+use crate::errors::{ApiError, Plane, Result};
+use crate::headers::{Answer, CONTINUATION};
+use crate::item_json::{size_hint, write_item};
+use crate::items;
+use crate::paging::{PAGE_BYTES_MAX, page_items};
+use crate::resource_feed::{close_envelope, open_envelope};
+use crate::service::Context;
+use crate::{consistency, scope};
+
+pub fn read(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let scope = scope::of_request(context, &target)?;
+    let position = match continuation::of_request(context, &target.rid)? {
+        None => None,
+        Some(bytes) => Some(FeedContinuation::decode(&bytes).ok_or_else(continuation::invalid)?),
+    };
+    let page = PageRequest {
+        max_items: page_items(context)?,
+        max_bytes: PAGE_BYTES_MAX,
+        continuation: position,
+        session: consistency::session(context)?,
+    };
+    let page = target
+        .container
+        .read_feed(&scope, &page)
+        .map_err(|error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default())))?;
+    let size: usize = page.items.iter().map(size_hint).sum();
+    let mut out = Vec::with_capacity(size + 64);
+    open_envelope(&mut out, "Documents", target.rid.as_str());
+    for (n, item) in page.items.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write_item(&mut out, &target.rid, item);
+    }
+    close_envelope(&mut out, page.items.len());
+    let mut answer = items::answer(context, &target, StatusCode::OK, items::at(page.at), page.charge_ru)
+        .count(page.items.len())
+        .body(out);
+    if let Some(next) = &page.continuation {
+        answer = answer.set(CONTINUATION, continuation::header(&target.rid, &next.encode()));
+    }
+    Ok(answer)
+}

@@ -1,0 +1,293 @@
+//! Names of headers, and the answer that carries them.
+//!
+//! Constant values are static, values that depend on the configuration are made once per service, and the LSN is
+//! written once and shared by the five headers that repeat it. `Answer` collects the headers of a success; an
+//! `ApiError` is turned into one at the end of the request.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, PRAGMA};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use crate::session;
+use crate::write::{push_charge, push_u64};
+
+macro_rules! names {
+    ($($name:ident = $text:literal;)*) => { $(pub const $name: HeaderName = HeaderName::from_static($text);)* };
+}
+
+// Requests.
+names! {
+    A_IM = "a-im";
+    AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";
+    BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
+    BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
+    CONSISTENCY_LEVEL = "x-ms-consistency-level";
+    END_EPK = "x-ms-end-epk";
+    ENABLE_CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
+    INTENDED_RID = "x-ms-cosmos-intended-collection-rid";
+    IS_BATCH = "x-ms-cosmos-is-batch-request";
+    IS_PLAN = "x-ms-cosmos-is-query-plan-request";
+    IS_QUERY = "x-ms-documentdb-isquery";
+    IS_UPSERT = "x-ms-documentdb-is-upsert";
+    MAX_ITEM_COUNT = "x-ms-max-item-count";
+    MIGRATE_TO_AUTOSCALE = "x-ms-cosmos-migrate-offer-to-autopilot";
+    MIGRATE_TO_MANUAL = "x-ms-cosmos-migrate-offer-to-manual-throughput";
+    OFFER_THROUGHPUT = "x-ms-offer-throughput";
+    PARTITION_KEY = "x-ms-documentdb-partitionkey";
+    POPULATE_METRICS = "x-ms-documentdb-populatequerymetrics";
+    POPULATE_QUOTA = "x-ms-documentdb-populatequotainfo";
+    POPULATE_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
+    PREFER = "prefer";
+    READ_KEY_TYPE = "x-ms-read-key-type";
+    START_EPK = "x-ms-start-epk";
+    SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
+    VERSION = "x-ms-version";
+    X_MS_DATE = "x-ms-date";
+}
+
+// Requests and answers.
+names! {
+    ACTIVITY_ID = "x-ms-activity-id";
+    CONTINUATION = "x-ms-continuation";
+    RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
+    SESSION_TOKEN = "x-ms-session-token";
+}
+
+// Answers.
+names! {
+    ALT_CONTENT_PATH = "x-ms-alt-content-path";
+    CONTENT_PATH = "x-ms-content-path";
+    GATEWAY_VERSION = "x-ms-gatewayversion";
+    GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
+    INDEX_PROGRESS = "x-ms-documentdb-collection-index-transformation-progress";
+    ITEM_COUNT = "x-ms-item-count";
+    ITEM_LLSN = "x-ms-cosmos-item-llsn";
+    ITEM_LSN = "x-ms-item-lsn";
+    LLSN = "x-ms-cosmos-llsn";
+    LSN = "lsn";
+    MEDIA_STORAGE_MAX = "x-ms-max-media-storage-usage-mb";
+    MEDIA_STORAGE_USAGE = "x-ms-media-storage-usage-mb";
+    MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
+    QUERY_EXECUTION_INFO = "x-ms-cosmos-query-execution-info";
+    QUERY_METRICS = "x-ms-documentdb-query-metrics";
+    QUORUM_ACKED_LLSN = "x-ms-cosmos-quorum-acked-llsn";
+    QUORUM_ACKED_LSN = "x-ms-quorum-acked-lsn";
+    REPLACE_PENDING = "x-ms-offer-replace-pending";
+    REQUEST_CHARGE = "x-ms-request-charge";
+    REQUEST_DURATION = "x-ms-request-duration-ms";
+    RESOURCE_QUOTA = "x-ms-resource-quota";
+    RESOURCE_USAGE = "x-ms-resource-usage";
+    RETRY_AFTER_MS = "x-ms-retry-after-ms";
+    SCHEMA_VERSION = "x-ms-schemaversion";
+    SERVICE_VERSION = "x-ms-serviceversion";
+    SUBSTATUS = "x-ms-substatus";
+}
+
+/// Room for every header of an item answer without growing.
+const HEADERS_CAPACITY: usize = 32;
+
+const SCHEMA: HeaderValue = HeaderValue::from_static("1.21");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store, no-cache");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const RANGE_ZERO: HeaderValue = HeaderValue::from_static("0");
+
+/// What names and links may not hold in a header as they are.
+const HEADER_UNSAFE: &AsciiSet = CONTROLS;
+
+/// A header value from bytes that this server wrote. Bytes that no header may hold (they can only come from a name)
+/// give an empty value instead of a failed request.
+pub fn value(text: Vec<u8>) -> HeaderValue {
+    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// A header value from text that may hold anything: what is not plain ASCII is percent-encoded.
+pub fn text_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text)
+        .ok()
+        .filter(|_| text.is_ascii())
+        .unwrap_or_else(|| value(utf8_percent_encode(text, HEADER_UNSAFE).to_string().into_bytes()))
+}
+
+pub fn number(value_to_write: u64) -> HeaderValue {
+    let mut text = Vec::with_capacity(20);
+    push_u64(&mut text, value_to_write);
+    value(text)
+}
+
+/// Where in the history of a partition an answer was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// `None` for the catalog, whose answers name no range.
+    pub range: Option<u32>,
+    pub lsn: u64,
+    /// The change that wrote the item itself, on reads.
+    pub item_lsn: Option<u64>,
+}
+
+impl At {
+    pub fn catalog(lsn: u64) -> At {
+        At { range: None, lsn, item_lsn: None }
+    }
+
+    pub fn range(range: u32, lsn: u64) -> At {
+        At { range: Some(range), lsn, item_lsn: None }
+    }
+}
+
+/// Values that depend on the configuration, made once.
+pub struct ServiceHeaders {
+    gateway_version: HeaderValue,
+    service_version: HeaderValue,
+}
+
+impl ServiceHeaders {
+    pub fn new(version: &str) -> ServiceHeaders {
+        let versioned = text_value(&format!("version={version}"));
+        ServiceHeaders { gateway_version: versioned.clone(), service_version: versioned }
+    }
+}
+
+/// An answer in the making.
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub charge_ru: f64,
+    pub substatus: u32,
+}
+
+impl Answer {
+    /// An answer of the gateway itself: no position, no charge.
+    pub fn gateway(status: StatusCode, service: &ServiceHeaders) -> Answer {
+        let mut headers = HeaderMap::with_capacity(HEADERS_CAPACITY);
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(GATEWAY_VERSION, service.gateway_version.clone());
+        Answer { status, headers, body: Bytes::new(), charge_ru: 0.0, substatus: 0 }
+    }
+
+    /// An answer of a partition or of the catalog.
+    pub fn new(status: StatusCode, service: &ServiceHeaders) -> Answer {
+        let mut answer = Answer::gateway(status, service);
+        answer.headers.insert(SCHEMA_VERSION, SCHEMA);
+        answer.headers.insert(SERVICE_VERSION, service.service_version.clone());
+        answer
+    }
+
+    pub fn uncached(mut self) -> Answer {
+        self.headers.insert(CACHE_CONTROL, NO_STORE);
+        self.headers.insert(PRAGMA, NO_CACHE);
+        self
+    }
+
+    pub fn set(mut self, name: HeaderName, value: HeaderValue) -> Answer {
+        self.headers.insert(name, value);
+        self
+    }
+
+    pub fn charge(mut self, charge_ru: f64) -> Answer {
+        let mut text = Vec::with_capacity(12);
+        push_charge(&mut text, charge_ru);
+        self.headers.insert(REQUEST_CHARGE, value(text));
+        self.charge_ru = charge_ru;
+        self
+    }
+
+    pub fn etag(mut self, text: &str) -> Answer {
+        self.headers.insert(ETAG, text_value(text));
+        self
+    }
+
+    pub fn at(mut self, at: At) -> Answer {
+        let lsn = number(at.lsn);
+        for name in [LLSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LLSN] {
+            self.headers.insert(name, lsn.clone());
+        }
+        self.headers.insert(LSN, lsn);
+        self.headers.insert(SESSION_TOKEN, session::header(at.range.unwrap_or(0), at.lsn));
+        match at.range {
+            Some(0) => self.headers.insert(RANGE_ID, RANGE_ZERO),
+            Some(range) => self.headers.insert(RANGE_ID, number(u64::from(range))),
+            None => None,
+        };
+        if let Some(item_lsn) = at.item_lsn {
+            let item_lsn = number(item_lsn);
+            self.headers.insert(ITEM_LSN, item_lsn.clone());
+            self.headers.insert(ITEM_LLSN, item_lsn);
+        }
+        self
+    }
+
+    /// The owner of what was asked for, by name and by rid.
+    pub fn owner(mut self, alt_path: &str, rid: &str) -> Answer {
+        self.headers.insert(ALT_CONTENT_PATH, text_value(alt_path));
+        self.headers.insert(CONTENT_PATH, text_value(rid));
+        self
+    }
+
+    pub fn count(self, items: usize) -> Answer {
+        self.set(ITEM_COUNT, number(items as u64))
+    }
+
+    pub fn body(mut self, body: Vec<u8>) -> Answer {
+        self.body = Bytes::from(body);
+        self
+    }
+
+    pub fn finish(mut self, activity: Option<&HeaderValue>, started: Instant) -> Response<Bytes> {
+        if let Some(activity) = activity {
+            self.headers.insert(ACTIVITY_ID, activity.clone());
+        }
+        // Only answers that passed the gateway tell how long they took, as on the service.
+        if self.headers.contains_key(SCHEMA_VERSION) {
+            self.headers.insert(REQUEST_DURATION, duration(started));
+        }
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+/// Milliseconds with three decimals.
+fn duration(started: Instant) -> HeaderValue {
+    let microseconds = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let mut text = Vec::with_capacity(16);
+    push_u64(&mut text, microseconds / 1000);
+    let rest = microseconds % 1000;
+    text.extend_from_slice(&[b'.', b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8]);
+    value(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_position_of_an_answer_is_told_in_every_header_that_clients_read() {
+        let service = ServiceHeaders::new("1");
+        let at = At { range: Some(3), lsn: 42, item_lsn: Some(7) };
+        let answer = Answer::new(StatusCode::OK, &service).at(at).charge(1.0);
+        for (name, want) in [("lsn", "42"), ("x-ms-session-token", "3:-1#42"), ("x-ms-item-lsn", "7"), ("x-ms-request-charge", "1")] {
+            assert_eq!(answer.headers[name], want, "{name}");
+        }
+        assert_eq!(answer.headers["x-ms-documentdb-partitionkeyrangeid"], "3");
+    }
+
+    #[test]
+    fn the_catalog_names_no_range() {
+        let answer = Answer::new(StatusCode::OK, &ServiceHeaders::new("1")).at(At::catalog(5));
+        assert!(!answer.headers.contains_key(RANGE_ID));
+        assert_eq!(answer.headers[SESSION_TOKEN], "0:-1#5");
+    }
+
+    #[test]
+    fn names_outside_ascii_are_encoded_in_headers() {
+        assert_eq!(text_value("dbs/你"), "dbs/%E4%BD%A0");
+        assert_eq!(text_value("dbs/a b"), "dbs/a b");
+        assert_eq!(text_value("a\nb"), "a%0Ab");
+    }
+}

@@ -1,0 +1,235 @@
+//! Items, one at a time: read, create, upsert, replace, patch, delete.
+//!
+//! A handler turns headers and body into an engine operation and the engine's reply into an answer. Failed requests
+//! cost something too; the engine says how much, except for bodies that never reach it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderValue, StatusCode};
+use orrery_engine::charge::{LOOK_UP_RU, REFUSED_WRITE_RU};
+use orrery_engine::{
+    Error as EngineError, Item, Kind, Operation, Outcome, Position, ReadOptions, Usage, Write, WriteReply,
+};
+use orrery_model::{Kind as ValueKind, PartitionKey, Raw, parse_json};
+
+use crate::errors::{ApiError, INPUT_INVALID, PAYLOAD_INVALID, Plane, Result};
+use crate::headers::{self, Answer, At};
+use crate::item_json::{parse_options, size_hint, write_item};
+use crate::rid::Rid;
+use crate::service::{Context, Target};
+use crate::write::push_u64;
+use crate::{consistency, patch as patch_request, query, scope};
+
+/// What the service allows in one partition key value, in kilobytes; -1 is no limit.
+pub const QUOTA: &str = "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
+
+pub fn read(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let key = scope::key(context)?;
+    let options = ReadOptions {
+        if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
+        session: consistency::session(context)?,
+    };
+    let id = item_id(context, &target, &key)?;
+    match target.container.read_item(&key, &id, &options) {
+        Ok(reply) => {
+            let mut body = Vec::with_capacity(size_hint(&reply.item));
+            write_item(&mut body, &target.rid, &reply.item);
+            let at = At { item_lsn: Some(reply.at.item_lsn), ..at(reply.at) };
+            let answer = answer(context, &target, StatusCode::OK, at, reply.charge_ru);
+            Ok(etag_of(answer, &reply.item).body(body))
+        }
+        Err(error) if error.kind == Kind::NotModified => {
+            let answer = answer(context, &target, StatusCode::NOT_MODIFIED, place(&target, &key), LOOK_UP_RU);
+            // The client's own etag is the current one, or the item would have been sent.
+            let known = context.headers.get(IF_NONE_MATCH).filter(|etag| etag.as_bytes() != b"*");
+            Ok(match known {
+                Some(etag) => answer.set(ETAG, etag.clone()),
+                None => answer,
+            })
+        }
+        Err(error) => Err(failed(&target, &key, error)),
+    }
+}
+
+pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let key = scope::key(context)?;
+    // The key is checked before the body, so that a request without one is not charged for reading it.
+    routed(&target, &key)?;
+    let document = document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let id = id_of(&document).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let operation = if context.action == crate::actions::Action::UpsertItem {
+        Operation::Upsert { id, document }
+    } else {
+        Operation::Create { id, document }
+    };
+    write(context, &target, &key, operation).await
+}
+
+pub async fn replace(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let key = scope::key(context)?;
+    routed(&target, &key)?;
+    let document = document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let id = item_id(context, &target, &key)?.into_owned();
+    write(context, &target, &key, Operation::Replace { id, document }).await
+}
+
+pub async fn patch(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let key = scope::key(context)?;
+    routed(&target, &key)?;
+    let request = patch_request::parse(context.body, &|text| query::condition::compile(context, &target, text))
+        .map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let id = item_id(context, &target, &key)?.into_owned();
+    let operation = Operation::Patch { id, operations: request.operations, condition: request.condition };
+    write(context, &target, &key, operation).await
+}
+
+pub async fn delete(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let key = scope::key(context)?;
+    let id = item_id(context, &target, &key)?.into_owned();
+    write(context, &target, &key, Operation::Delete { id }).await
+}
+
+async fn write(context: &Context<'_>, target: &Target, key: &PartitionKey, operation: Operation) -> Result<Answer> {
+    let write = Write {
+        operation,
+        if_match: context.text(IF_MATCH).map(str::to_owned),
+        if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
+        session: consistency::session(context)?,
+    };
+    match target.container.write_item(key, write).await {
+        Ok(reply) => Ok(written(context, target, &reply)),
+        Err(error) => Err(failed(target, key, error)),
+    }
+}
+
+fn written(context: &Context<'_>, target: &Target, reply: &WriteReply) -> Answer {
+    let status = match reply.outcome {
+        Outcome::Created => StatusCode::CREATED,
+        Outcome::Replaced | Outcome::Read => StatusCode::OK,
+        Outcome::Deleted => StatusCode::NO_CONTENT,
+    };
+    let mut answer = answer(context, target, status, at(reply.at), reply.charge_ru);
+    match &reply.item {
+        Some(item) => {
+            answer = etag_of(answer, item);
+            if wants_body(context) {
+                let mut body = Vec::with_capacity(size_hint(item));
+                write_item(&mut body, &target.rid, item);
+                answer = answer.body(body);
+            }
+        }
+        None => {
+            answer.headers.remove(CONTENT_TYPE);
+        }
+    }
+    answer
+}
+
+/// Whether the client wants to see what it wrote.
+pub fn wants_body(context: &Context<'_>) -> bool {
+    !context.text(headers::PREFER).is_some_and(|wish| wish.trim().eq_ignore_ascii_case("return=minimal"))
+}
+
+/// The headers that every answer of the item plane has.
+pub fn answer(context: &Context<'_>, target: &Target, status: StatusCode, at: At, charge_ru: f64) -> Answer {
+    let usage = at.range.and_then(|range| target.container.partition(range).ok()).map(|partition| partition.usage());
+    context
+        .answer(status)
+        .at(at)
+        .charge(charge_ru)
+        .owner(&target.alt_path(), target.rid.as_str())
+        .set(headers::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA))
+        .set(headers::RESOURCE_USAGE, headers::value(usage_text(usage.unwrap_or_default())))
+}
+
+pub fn usage_text(usage: Usage) -> Vec<u8> {
+    let size_kb = usage.size_bytes.div_ceil(1024);
+    let mut text = Vec::with_capacity(96);
+    text.extend_from_slice(b"documentSize=0;documentsSize=");
+    push_u64(&mut text, size_kb);
+    text.extend_from_slice(b";documentsCount=");
+    push_u64(&mut text, usage.items);
+    text.extend_from_slice(b";collectionSize=");
+    push_u64(&mut text, size_kb);
+    text.push(b';');
+    text
+}
+
+fn etag_of(answer: Answer, item: &Item) -> Answer {
+    match HeaderValue::from_bytes(&item.etag.text()) {
+        Ok(etag) => answer.set(ETAG, etag),
+        Err(_) => answer,
+    }
+}
+
+pub fn at(position: Position) -> At {
+    At::range(position.range_id, position.lsn)
+}
+
+/// Where a failed request stood: its partition if the key leads to one, else the first.
+pub fn place(target: &Target, key: &PartitionKey) -> At {
+    let partition = target.container.partition_of(key).or_else(|_| target.container.partition(0));
+    match partition {
+        Ok(partition) => At::range(partition.range_id(), partition.lsn()),
+        Err(_) => At::range(0, 0),
+    }
+}
+
+/// An engine error about an item, with its place.
+pub fn failed(target: &Target, key: &PartitionKey, error: EngineError) -> ApiError {
+    let plane = if error.kind == Kind::OwnerNotFound { Plane::Resources } else { Plane::Items };
+    ApiError::from_engine(error, plane).at(place(target, key))
+}
+
+/// Whether the key leads to a partition at all.
+fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
+    match target.container.partition_of(key) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(failed(target, key, error)),
+    }
+}
+
+/// The stored form of a body.
+pub fn document(body: &[u8]) -> Result<Bytes> {
+    let stored = parse_json(body, &parse_options()).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
+    match Raw::document(&stored) {
+        Ok(root) if root.kind() == ValueKind::Object => Ok(Bytes::from(stored)),
+        _ => Err(ApiError::bad_request(INPUT_INVALID)),
+    }
+}
+
+/// The id inside a document. Whether it is a good one is for the engine to say.
+pub fn id_of(document: &[u8]) -> Result<String> {
+    let id = Raw::document(document).ok().and_then(|root| root.get("id"));
+    match id {
+        None => Err(ApiError::bad_request(
+            "The input content is invalid because the required properties - 'id; ' - are missing",
+        )),
+        Some(id) => id.as_str().map(str::to_owned).ok_or_else(|| ApiError::bad_request(INPUT_INVALID)),
+    }
+}
+
+/// The id of the item that the path names. A path of rids names the item by the number in its own; only a client that
+/// addresses the container by rid does that, so an id that merely looks like a rid stays an id.
+fn item_id<'a>(context: &'a Context<'_>, target: &Target, key: &PartitionKey) -> Result<Cow<'a, str>> {
+    let id = context.path.id(2);
+    if context.path.id(1) == target.container.name() {
+        return Ok(Cow::Borrowed(id));
+    }
+    match Rid::parse(id) {
+        Some(Rid::Item { database, container, number })
+            if database == target.container.database().number && container == target.container.number() =>
+        {
+            let found = target.container.item_id(key, number);
+            found.map(Cow::Owned).map_err(|error| failed(target, key, error).charge(LOOK_UP_RU))
+        }
+        _ => Ok(Cow::Borrowed(id)),
+    }
+}

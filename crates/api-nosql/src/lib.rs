@@ -1,0 +1,53 @@
+//! The NoSQL API of Cosmos DB over REST: decode a request, call the engine, encode the answer.
+//!
+//! [`Service::handle`] takes a whole HTTP request and gives a whole HTTP response; sockets, TLS and runtimes are the
+//! server's business. Meaning lives in the engine; what is here is the wire: paths (`routes`), what a request wants
+//! (`actions`), who may want it (`auth`), headers, resource ids (`rid`), error texts (`errors`), and one file for each
+//! kind of resource. `support` lists every route with what this server does about it.
+//!
+//! ```text
+//! Request ─ routes ─ actions ─ auth ─┬─ account, databases, containers, offers, ranges, conflicts
+//!                                    ├─ items, patch, batch, partition_key_delete
+//!                                    ├─ feed, changes                       pages with continuations
+//!                                    └─ query/                              feeds filtered by SQL
+//! ```
+//!
+//! Deliberately missing until their time: users, permissions and resource tokens, scripts, client encryption keys, the
+//! binary forms of batches and documents, and the direct protocol.
+
+mod account;
+mod actions;
+mod auth;
+mod batch;
+mod body;
+mod changes;
+mod config;
+mod conflicts;
+mod consistency;
+mod containers;
+mod continuation;
+mod databases;
+mod errors;
+mod feed;
+mod headers;
+mod item_json;
+mod items;
+mod offers;
+mod paging;
+mod partition_key_delete;
+mod patch;
+mod query;
+mod ranges;
+mod resource_feed;
+mod rid;
+mod routes;
+mod scope;
+mod service;
+mod session;
+mod support;
+mod throughput;
+mod write;
+
+pub use config::{AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, EMULATOR_KEY, ServiceConfig};
+pub use service::{BODY_BYTES_MAX, Connection, RequestSummary, Service, body_too_large, overloaded};
+pub use support::{State, SUPPORT, Support, support_table};

@@ -1,0 +1,143 @@
+//! Offers: the throughput of a database or container as a resource of its own, addressed by rid.
+//!
+//! Clients look one up by a query for `resource` (the owner's `_self`) or `offerResourceId` (its rid), change the
+//! number inside and put the whole object back. Two headers switch between manual and autoscale.
+
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderValue, StatusCode};
+use orrery_engine::{Offer, OfferOwner, Throughput};
+use std::sync::Arc;
+
+use crate::errors::{ApiError, Plane, Result};
+use crate::headers::{self, Answer, At};
+use crate::resource_feed::{Entry, Feed};
+use crate::rid::{ContainerRid, Rid, database_rid, offer_rid};
+use crate::service::Context;
+use crate::write::{push_json_string, push_u64};
+use crate::{body, throughput};
+
+/// What share of an autoscale maximum is always in force.
+const AUTOSCALE_FLOOR_DIVISOR: u32 = 10;
+/// Autoscale maxima come in thousands; a manual value that becomes one is rounded up.
+const AUTOSCALE_STEP: u32 = 1_000;
+
+const NOT_PENDING: HeaderValue = HeaderValue::from_static("false");
+
+pub fn list(context: &Context<'_>) -> Result<Answer> {
+    feed(context).list(context)
+}
+
+pub fn query(context: &Context<'_>) -> Result<Answer> {
+    feed(context).query(context)
+}
+
+pub fn read(context: &Context<'_>) -> Result<Answer> {
+    let offer = find(context)?;
+    if context.text(IF_NONE_MATCH).is_some_and(|etag| offer.etag.matches(etag)) {
+        let answer = context.answer(StatusCode::NOT_MODIFIED).at(context.catalog_at()).charge(2.0);
+        return Ok(answer.etag(&offer.etag.to_string()));
+    }
+    Ok(one(context, &offer).charge(2.0))
+}
+
+pub async fn replace(context: &Context<'_>) -> Result<Answer> {
+    let offer = find(context)?;
+    let body = body::object(context)?;
+    let wanted = if context.flag(headers::MIGRATE_TO_AUTOSCALE) {
+        let max = offer.throughput.ceiling().next_multiple_of(AUTOSCALE_STEP);
+        Throughput::Autoscale { max, increment_percent: 0 }
+    } else if context.flag(headers::MIGRATE_TO_MANUAL) {
+        Throughput::Manual(offer.throughput.ceiling())
+    } else {
+        let content = body.get("content").ok_or_else(|| {
+            ApiError::bad_request("The input content is invalid because the required properties - 'content; ' - are missing")
+        })?;
+        throughput::of_offer(content)?
+    };
+    let replaced = context.account().replace_offer(offer.number, wanted, context.text(IF_MATCH)).await;
+    let offer = replaced.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
+    Ok(one(context, &offer).charge(9.9))
+}
+
+fn find(context: &Context<'_>) -> Result<Arc<Offer>> {
+    let number = match Rid::parse(context.path.id(0)) {
+        Some(Rid::Offer(number)) => number,
+        _ => return Err(ApiError::from_engine(orrery_engine::Error::not_found(), Plane::Resources)),
+    };
+    context.account().offer(number).map_err(|error| ApiError::from_engine(error, Plane::Resources))
+}
+
+fn feed<'a>(context: &Context<'_>) -> Feed<'a> {
+    let offers = context.account().offers();
+    let entries = offers.iter().map(|offer| Entry { number: offer.number, json: json(offer) }).collect();
+    Feed { key: "Offers", rid: "", entries }
+}
+
+fn one(context: &Context<'_>, offer: &Offer) -> Answer {
+    let lsn = context.catalog_at().lsn;
+    context
+        .answer(StatusCode::OK)
+        .at(At { item_lsn: Some(lsn), ..At::catalog(lsn) })
+        .etag(&offer.etag.to_string())
+        .set(headers::MIN_THROUGHPUT, headers::number(u64::from(offer.minimum)))
+        .set(headers::REPLACE_PENDING, NOT_PENDING)
+        .body(json(offer))
+}
+
+/// The service's member order.
+pub fn json(offer: &Offer) -> Vec<u8> {
+    let mut owner_self = Vec::with_capacity(40);
+    let owner_rid = match offer.owner {
+        OfferOwner::Database(database) => {
+            let rid = database_rid(database);
+            owner_self.extend_from_slice(b"dbs/");
+            owner_self.extend_from_slice(rid.as_bytes());
+            owner_self.push(b'/');
+            rid
+        }
+        OfferOwner::Container(database, container) => {
+            let rid = ContainerRid::new(database, container);
+            rid.write_self(&mut owner_self);
+            rid.as_str().to_owned()
+        }
+    };
+    let rid = offer_rid(offer.number);
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(b"{\"resource\":\"");
+    out.extend_from_slice(&owner_self);
+    out.extend_from_slice(b"\",\"offerType\":\"Invalid\",\"offerResourceId\":\"");
+    out.extend_from_slice(owner_rid.as_bytes());
+    out.extend_from_slice(b"\",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":");
+    let in_force = match offer.throughput {
+        Throughput::Manual(value) => value,
+        Throughput::Autoscale { max, .. } => max / AUTOSCALE_FLOOR_DIVISOR,
+    };
+    push_u64(&mut out, u64::from(in_force));
+    out.extend_from_slice(b",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{\"maxThroughputEverProvisioned\":");
+    push_u64(&mut out, u64::from(offer.throughput_max_ever));
+    out.extend_from_slice(b",\"maxConsumedStorageEverInKB\":");
+    push_u64(&mut out, offer.storage_max_ever_kb);
+    out.push(b'}');
+    if let Throughput::Autoscale { max, increment_percent } = offer.throughput {
+        out.extend_from_slice(b",\"offerAutopilotSettings\":{\"maxThroughput\":");
+        push_u64(&mut out, u64::from(max));
+        if increment_percent > 0 {
+            out.extend_from_slice(b",\"autoUpgradePolicy\":{\"throughputPolicy\":{\"incrementPercent\":");
+            push_u64(&mut out, u64::from(increment_percent));
+            out.extend_from_slice(b"}}");
+        }
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"},\"id\":\"");
+    out.extend_from_slice(rid.as_bytes());
+    out.extend_from_slice(b"\",\"_rid\":\"");
+    out.extend_from_slice(rid.as_bytes());
+    out.extend_from_slice(b"\",\"_self\":\"offers/");
+    out.extend_from_slice(rid.as_bytes());
+    out.extend_from_slice(b"/\",\"_etag\":");
+    push_json_string(&mut out, &offer.etag.to_string());
+    out.extend_from_slice(b",\"_ts\":");
+    push_u64(&mut out, u64::from(offer.ts));
+    out.push(b'}');
+    out
+}

@@ -1,0 +1,21 @@
+//! The condition of a patch: `from c where c.n = 1`, tested on the stored version before anything changes.
+
+use std::sync::Arc;
+
+use orrery_engine::{Condition, Error, Item};
+use orrery_query::Prepared;
+
+use super::{request, surroundings};
+use crate::errors::Result;
+use crate::service::{Context, Target};
+
+pub fn compile(context: &Context<'_>, target: &Target, text: &str) -> Result<Condition> {
+    let parsed = orrery_sql::parse_condition(text).map_err(|error| request::failed(&error, false))?;
+    let prepared = Prepared::condition(&parsed, &surroundings::of_container(context, target))
+        .map_err(|error| request::failed(&error, false))?;
+    let rid = target.rid;
+    Ok(Arc::new(move |item: &Item| {
+        surroundings::with_row(&rid, item, |row| prepared.matches(row))
+            .map_err(|error| Error::bad_request(error.message))
+    }))
+}

@@ -1,0 +1,189 @@
+//! Resource ids: the `_rid` of everything, and back.
+//!
+//! A rid is base64 (with `-` for `/`, padding kept) of a few bytes that nest: a database is 4 bytes, a container
+//! the same 4 plus 4 with the top bit set, whatever lives in a container those 8 plus 8 more.
+//!
+//! ```text
+//! database 1          00 00 00 01                                                        "AAAAAQ=="
+//! its container 2     00 00 00 01  80 00 00 02                                           "AAAAAYAAAAI="
+//! item 1000 of it     00 00 00 01  80 00 00 02  e8 03 00 00 00 00 00 00                   "AAAAAYAAAALoAwAAAAAAAA=="
+//! ```
+//!
+//! The item part is little-endian: clients recover the order of creation from it and break ties of ORDER BY with
+//! it. The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range. Offers
+//! are 3 bytes. Users, permissions and scripts are deliberately missing until they exist.
+
+use base64::Engine as _;
+use base64::alphabet::Alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
+const ALPHABET: Alphabet =
+    match Alphabet::new("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-") {
+        Ok(alphabet) => alphabet,
+        Err(_) => panic!("the alphabet has 64 different characters"),
+    };
+const RID: GeneralPurpose = GeneralPurpose::new(&ALPHABET, GeneralPurposeConfig::new());
+
+const CONTAINER_BIT: u32 = 0x8000_0000;
+const KIND_SHIFT: u32 = 60;
+const KIND_ITEM: u64 = 0;
+const KIND_RANGE: u64 = 5;
+/// The longest rid in bytes (a range or an item); longer text is no rid of ours.
+const RID_BYTES_MAX: usize = 16;
+
+/// What a rid names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rid {
+    Offer(u32),
+    Database(u32),
+    Container { database: u32, container: u32 },
+    Item { database: u32, container: u32, number: u64 },
+    Range { database: u32, container: u32, range: u32 },
+}
+
+impl Rid {
+    /// Reads a rid; `None` for anything that this server would not have written.
+    pub fn parse(text: &str) -> Option<Rid> {
+        if text.len() > RID_BYTES_MAX.div_ceil(3) * 4 {
+            return None;
+        }
+        // The decoder wants room for its estimate, which rounds up to whole groups of three.
+        let mut bytes = [0u8; RID_BYTES_MAX + 2];
+        let length = RID.decode_slice(text.as_bytes(), &mut bytes).ok()?;
+        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        match length {
+            3 => Some(Rid::Offer(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]))),
+            4 => Some(Rid::Database(word(0))),
+            8 | 16 if word(4) & CONTAINER_BIT == 0 => None,
+            8 => Some(Rid::Container { database: word(0), container: word(4) & !CONTAINER_BIT }),
+            16 => {
+                let (database, container) = (word(0), word(4) & !CONTAINER_BIT);
+                let mut tail = [0u8; 8];
+                tail.copy_from_slice(&bytes[8..16]);
+                let tail = u64::from_le_bytes(tail);
+                let number = tail & ((1 << KIND_SHIFT) - 1);
+                match tail >> KIND_SHIFT {
+                    KIND_ITEM => Some(Rid::Item { database, container, number }),
+                    KIND_RANGE => {
+                        Some(Rid::Range { database, container, range: u32::try_from(number).ok()? })
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+pub fn offer_rid(number: u32) -> String {
+    RID.encode(&number.to_be_bytes()[1..])
+}
+
+pub fn database_rid(number: u32) -> String {
+    RID.encode(number.to_be_bytes())
+}
+
+/// The rid of a container, kept in both forms because every item of an answer is written with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerRid {
+    bytes: [u8; 8],
+    database: [u8; 8],
+    text: [u8; 12],
+}
+
+impl ContainerRid {
+    pub fn new(database: u32, container: u32) -> ContainerRid {
+        let mut bytes = [0u8; 8];
+        bytes[..4].copy_from_slice(&database.to_be_bytes());
+        bytes[4..].copy_from_slice(&(container | CONTAINER_BIT).to_be_bytes());
+        ContainerRid { bytes, database: encoded(&bytes[..4]), text: encoded(&bytes) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        ascii(&self.text)
+    }
+
+    /// The rid of an item, as 24 characters.
+    pub fn item(&self, number: u64) -> [u8; 24] {
+        self.child(KIND_ITEM, number)
+    }
+
+    pub fn range(&self, range: u32) -> [u8; 24] {
+        self.child(KIND_RANGE, u64::from(range))
+    }
+
+    fn child(&self, kind: u64, number: u64) -> [u8; 24] {
+        let mut bytes = [0u8; 16];
+        bytes[..8].copy_from_slice(&self.bytes);
+        let tail = (number & ((1 << KIND_SHIFT) - 1)) | (kind << KIND_SHIFT);
+        bytes[8..].copy_from_slice(&tail.to_le_bytes());
+        encoded(&bytes)
+    }
+
+    /// Writes `dbs/{rid}/colls/{rid}/`, the `_self` of the container and the start of everything inside.
+    pub fn write_self(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"dbs/");
+        out.extend_from_slice(&self.database);
+        out.extend_from_slice(b"/colls/");
+        out.extend_from_slice(&self.text);
+        out.push(b'/');
+    }
+}
+
+fn encoded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut text = [0u8; N];
+    let length = RID.encode_slice(bytes, &mut text).expect("N is the encoded length of these bytes");
+    debug_assert_eq!(length, N);
+    text
+}
+
+pub fn ascii(text: &[u8]) -> &str {
+    std::str::from_utf8(text).expect("base64 is ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_rid_reads_back() {
+        let container = ContainerRid::new(1, 2);
+        let check = |text: &str, want: Rid| assert_eq!(Rid::parse(text), Some(want), "{text}");
+        check(&offer_rid(0x123456), Rid::Offer(0x123456));
+        check(&database_rid(7), Rid::Database(7));
+        check(container.as_str(), Rid::Container { database: 1, container: 2 });
+        check(ascii(&container.item(1000)), Rid::Item { database: 1, container: 2, number: 1000 });
+        let largest = (1 << 60) - 1;
+        check(ascii(&container.item(largest)), Rid::Item { database: 1, container: 2, number: largest });
+        check(ascii(&container.range(9)), Rid::Range { database: 1, container: 2, range: 9 });
+    }
+
+    #[test]
+    fn the_item_part_is_little_endian_after_the_container() {
+        assert_eq!(ascii(&ContainerRid::new(1, 2).item(1000)), "AAAAAYAAAALoAwAAAAAAAA==");
+        assert_eq!(ContainerRid::new(1, 2).as_str(), "AAAAAYAAAAI=");
+        assert_eq!(database_rid(1), "AAAAAQ==");
+    }
+
+    #[test]
+    fn slashes_become_hyphens() {
+        let rid = database_rid(0xFFFF_FFFF);
+        assert!(!rid.contains('/') && rid.contains('-'), "{rid}");
+        assert_eq!(Rid::parse(&rid), Some(Rid::Database(0xFFFF_FFFF)));
+    }
+
+    #[test]
+    fn names_and_damaged_rids_are_no_rids() {
+        for text in ["", "mydatabase", "database", "AAAAAQ=", "AAAAAQ===", "AAAAAQ/=", "AAAAAQAAAAI=", "AAAAAYAAAALoAwAAAAAA8A=="] {
+            assert_eq!(Rid::parse(text), None, "{text}");
+        }
+        assert_eq!(Rid::parse(&"A".repeat(10_000)), None);
+    }
+
+    #[test]
+    fn the_self_link_is_made_of_rids() {
+        let mut out = Vec::new();
+        ContainerRid::new(1, 2).write_self(&mut out);
+        assert_eq!(out, b"dbs/AAAAAQ==/colls/AAAAAYAAAAI=/");
+    }
+}

@@ -1,0 +1,241 @@
+//! From a URL path to the resource it names, by position.
+//!
+//! Segments alternate between a keyword and an id: `dbs/{db}/colls/{coll}/docs/{item}`. Ids may equal keywords, so
+//! only the position decides. Each segment is percent-decoded after splitting (an id may hold an encoded slash), and
+//! one trailing slash is ignored because one official client always sends it.
+//!
+//! ```text
+//! GET  /dbs/d/colls/c/docs/a/   ->  Resource::Item, ids [d, c, a]      signed as type docs,  link dbs/d/colls/c/docs/a
+//! POST /dbs/d/colls/c/docs      ->  Resource::Items, ids [d, c]        signed as type docs,  link dbs/d/colls/c
+//! ```
+//!
+//! What a path cannot be turned into is the service's "Request url is invalid."; what it can be turned into but
+//! this server does not offer yet is `Resource::Absent` with the keyword, see the table in `support`.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// No route is deeper than `dbs/{}/users/{}/permissions/{}`.
+const SEGMENTS_MAX: usize = 6;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    Account,
+    Databases,
+    Database,
+    Containers,
+    Container,
+    Items,
+    Item,
+    Ranges,
+    Range,
+    Conflicts,
+    Conflict,
+    PartitionKeyDelete,
+    Offers,
+    Offer,
+    /// A kind of resource that the service has and this server does not offer yet.
+    Absent {
+        keyword: &'static str,
+    },
+}
+
+/// A path taken apart.
+#[derive(Clone, Debug)]
+pub struct Path<'a> {
+    pub resource: Resource,
+    /// The keyword that the signature names: the last keyword of the path.
+    pub resource_type: &'static str,
+    /// Whether the path names a feed (its link for signing is then the parent's).
+    pub feed: bool,
+    segments: [Cow<'a, str>; SEGMENTS_MAX],
+    length: usize,
+    raw: &'a str,
+}
+
+/// `Err` when the path is no resource of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidPath;
+
+/// What may follow what. Each row: the keywords on the way, what the feed is, what one of its members is.
+const ROUTES: &[(&[&str], Resource, Resource)] = &[
+    (&["dbs"], Resource::Databases, Resource::Database),
+    (&["offers"], Resource::Offers, Resource::Offer),
+    (&["dbs", "colls"], Resource::Containers, Resource::Container),
+    (&["dbs", "colls", "docs"], Resource::Items, Resource::Item),
+    (&["dbs", "colls", "pkranges"], Resource::Ranges, Resource::Range),
+    (&["dbs", "colls", "conflicts"], Resource::Conflicts, Resource::Conflict),
+    (&["dbs", "colls", "sprocs"], absent("sprocs"), absent("sprocs")),
+    (&["dbs", "colls", "triggers"], absent("triggers"), absent("triggers")),
+    (&["dbs", "colls", "udfs"], absent("udfs"), absent("udfs")),
+    (&["dbs", "users"], absent("users"), absent("users")),
+    (&["dbs", "users", "permissions"], absent("permissions"), absent("permissions")),
+    (&["dbs", "clientencryptionkeys"], absent("clientencryptionkeys"), absent("clientencryptionkeys")),
+    (&["addresses"], absent("addresses"), absent("addresses")),
+];
+
+const fn absent(keyword: &'static str) -> Resource {
+    Resource::Absent { keyword }
+}
+
+impl<'a> Path<'a> {
+    pub fn parse(raw: &'a str) -> Result<Path<'a>, InvalidPath> {
+        let trimmed = raw.strip_prefix('/').unwrap_or(raw);
+        let trimmed = trimmed.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(trimmed);
+        let mut segments: [Cow<'a, str>; SEGMENTS_MAX] = Default::default();
+        let mut length = 0;
+        if !trimmed.is_empty() {
+            for segment in trimmed.split('/') {
+                if length == SEGMENTS_MAX || segment.is_empty() {
+                    return Err(InvalidPath);
+                }
+                segments[length] = decode(segment)?;
+                length += 1;
+            }
+        }
+        let (resource, resource_type, feed) = resolve(&segments[..length])?;
+        Ok(Path { resource, resource_type, feed, segments, length, raw: trimmed })
+    }
+
+    /// The n-th id of the path: 0 the database or offer, 1 the container, 2 the item.
+    pub fn id(&self, n: usize) -> &str {
+        let at = n * 2 + 1;
+        if at < self.length { &self.segments[at] } else { "" }
+    }
+
+    pub fn ids(&self) -> usize {
+        match self.resource {
+            Resource::PartitionKeyDelete => 2,
+            _ => self.length / 2,
+        }
+    }
+
+    /// The link that a client signs for a name-based request: decoded, case kept, the parent's for a feed.
+    pub fn link(&self) -> String {
+        self.segments[..self.link_length()].join("/")
+    }
+
+    /// The same as it was sent. Some clients sign what they send instead of what they mean.
+    pub fn raw_link(&self) -> String {
+        self.raw.split('/').take(self.link_length()).collect::<Vec<_>>().join("/")
+    }
+
+    /// The last id, lower-cased: what a client signs when it addresses resources by rid.
+    pub fn rid_link(&self) -> Option<String> {
+        let ids = self.ids();
+        (ids > 0).then(|| self.id(ids - 1).to_ascii_lowercase())
+    }
+
+    /// The decoded segments of the link, for hashing without building a string.
+    pub fn link_segments(&self) -> &[Cow<'a, str>] {
+        &self.segments[..self.link_length()]
+    }
+
+    fn link_length(&self) -> usize {
+        match self.resource {
+            Resource::PartitionKeyDelete => 4,
+            _ if self.feed => self.length.saturating_sub(1),
+            _ => self.length,
+        }
+    }
+}
+
+fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), InvalidPath> {
+    if segments.is_empty() {
+        return Ok((Resource::Account, "", false));
+    }
+    if let [dbs, _, colls, _, operations, operation] = segments
+        && dbs == "dbs"
+        && colls == "colls"
+        && operations == "operations"
+        && operation == "partitionkeydelete"
+    {
+        return Ok((Resource::PartitionKeyDelete, "colls", false));
+    }
+    let keywords = segments.len().div_ceil(2);
+    for (route, feed, member) in ROUTES {
+        if route.len() == keywords && route.iter().enumerate().all(|(i, keyword)| segments[i * 2] == *keyword) {
+            let is_feed = segments.len() % 2 == 1;
+            return Ok((if is_feed { *feed } else { *member }, route[keywords - 1], is_feed));
+        }
+    }
+    Err(InvalidPath)
+}
+
+fn decode(segment: &str) -> Result<Cow<'_, str>, InvalidPath> {
+    if !segment.as_bytes().contains(&b'%') {
+        return Ok(Cow::Borrowed(segment));
+    }
+    percent_decode_str(segment).decode_utf8().map_err(|_| InvalidPath)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, resource: Resource, ids: &[&str], resource_type: &str, link: &str) {
+        let parsed = Path::parse(path).unwrap_or_else(|_| panic!("{path} is a route"));
+        assert_eq!(parsed.resource, resource, "{path}");
+        assert_eq!((0..parsed.ids()).map(|n| parsed.id(n)).collect::<Vec<_>>(), ids, "{path}");
+        assert_eq!((parsed.resource_type, parsed.link().as_str()), (resource_type, link), "{path}");
+    }
+
+    #[test]
+    fn positions_decide_what_a_path_names() {
+        check("/", Resource::Account, &[], "", "");
+        check("/dbs", Resource::Databases, &[], "dbs", "");
+        check("/dbs/d", Resource::Database, &["d"], "dbs", "dbs/d");
+        check("/dbs/d/colls", Resource::Containers, &["d"], "colls", "dbs/d");
+        check("/dbs/d/colls/c", Resource::Container, &["d", "c"], "colls", "dbs/d/colls/c");
+        check("/dbs/d/colls/c/docs", Resource::Items, &["d", "c"], "docs", "dbs/d/colls/c");
+        check("/dbs/d/colls/c/docs/i", Resource::Item, &["d", "c", "i"], "docs", "dbs/d/colls/c/docs/i");
+        check("/dbs/d/colls/c/pkranges", Resource::Ranges, &["d", "c"], "pkranges", "dbs/d/colls/c");
+        check("/dbs/d/colls/c/conflicts/x", Resource::Conflict, &["d", "c", "x"], "conflicts", "dbs/d/colls/c/conflicts/x");
+        check("/offers", Resource::Offers, &[], "offers", "");
+        check("/offers/AbCd", Resource::Offer, &["AbCd"], "offers", "offers/AbCd");
+        let keyword = "sprocs";
+        check("/dbs/d/colls/c/sprocs/s", Resource::Absent { keyword }, &["d", "c", "s"], "sprocs", "dbs/d/colls/c/sprocs/s");
+    }
+
+    #[test]
+    fn ids_may_equal_keywords() {
+        check("/dbs/dbs/colls/colls/docs/docs", Resource::Item, &["dbs", "colls", "docs"], "docs", "dbs/dbs/colls/colls/docs/docs");
+    }
+
+    #[test]
+    fn one_trailing_slash_is_ignored() {
+        check("/dbs/d/colls/c/docs/", Resource::Items, &["d", "c"], "docs", "dbs/d/colls/c");
+        check("/dbs/d/", Resource::Database, &["d"], "dbs", "dbs/d");
+        assert!(Path::parse("/dbs/d//").is_err());
+    }
+
+    #[test]
+    fn segments_are_decoded_after_splitting() {
+        check("/dbs/d/colls/c/docs/a%2Fb%20c", Resource::Item, &["d", "c", "a/b c"], "docs", "dbs/d/colls/c/docs/a/b c");
+        check("/dbs/%E4%BD%A0", Resource::Database, &["你"], "dbs", "dbs/你");
+        assert_eq!(Path::parse("/dbs/a%20b").unwrap().raw_link(), "dbs/a%20b");
+        assert!(Path::parse("/dbs/%FF").is_err(), "not UTF-8");
+    }
+
+    #[test]
+    fn deleting_a_partition_key_is_signed_as_its_container() {
+        let path = "/dbs/d/colls/c/operations/partitionkeydelete";
+        check(path, Resource::PartitionKeyDelete, &["d", "c"], "colls", "dbs/d/colls/c");
+        assert!(Path::parse("/dbs/d/colls/c/operations/other").is_err());
+    }
+
+    #[test]
+    fn rid_links_are_the_last_id_in_lower_case() {
+        assert_eq!(Path::parse("/offers/AbCd").unwrap().rid_link().as_deref(), Some("abcd"));
+        assert_eq!(Path::parse("/dbs/A==/colls/B=/docs").unwrap().rid_link().as_deref(), Some("b="));
+        assert_eq!(Path::parse("/dbs").unwrap().rid_link(), None);
+    }
+
+    #[test]
+    fn other_paths_are_invalid() {
+        for path in ["/nope", "/dbs/d/views", "/dbs/d/colls/c/docs/a/attachments", "/dbs/d/colls/c/docs/_apis/batch", "//", "/dbs//colls"] {
+            assert!(Path::parse(path).is_err(), "{path}");
+        }
+    }
+}

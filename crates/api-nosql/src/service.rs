@@ -1,0 +1,373 @@
+//! One request from decoded HTTP to an answer: route, decide, authorize, act, render.
+//!
+//! ```text
+//! path ── routes ── Path ── actions ── Action ── auth ── Access ── databases, containers, items … ── Answer
+//!                     └───────────── every step may end in an ApiError, which is rendered as JSON ──────┘
+//! ```
+//!
+//! Nothing here knows a socket or a runtime; the server hands in a whole request and gets a whole response. Paths are
+//! checked before credentials because a path that names nothing has nothing to protect; everything that exists or
+//! might exist is looked up only for callers who have been recognised.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use orrery_engine::{Account, Container, Database, Ref};
+
+use crate::actions::{self, Action};
+use crate::auth::{Authorizer, Claim};
+use crate::config::ServiceConfig;
+use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
+use crate::headers::{self, Answer, At, ServiceHeaders};
+use crate::rid::{ContainerRid, Rid};
+use crate::routes::{Path, Resource};
+use crate::{account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete, query, ranges};
+
+/// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
+/// room for JSON that is longer than what it says.
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Longest activity id that is echoed; others get one of ours.
+const ACTIVITY_BYTES_MAX: usize = 64;
+
+/// What the server knows about where a request came from. Put it into the extensions of the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    pub tls: bool,
+    pub local: SocketAddr,
+    pub peer: SocketAddr,
+}
+
+/// What the server may want to log and count. Found in the extensions of the response.
+#[derive(Clone, Debug)]
+pub struct RequestSummary {
+    pub operation: &'static str,
+    pub database: Option<String>,
+    pub container: Option<String>,
+    pub substatus: Option<u32>,
+    pub charge_ru: f64,
+}
+
+/// The API for one account.
+pub struct Service {
+    pub(crate) account: Arc<Account>,
+    pub(crate) config: ServiceConfig,
+    pub(crate) headers: ServiceHeaders,
+    authorizer: Authorizer,
+}
+
+/// One request, as the handlers see it.
+pub(crate) struct Context<'a> {
+    pub service: &'a Service,
+    pub action: Action,
+    pub path: &'a Path<'a>,
+    pub headers: &'a HeaderMap,
+    pub uri: &'a Uri,
+    pub connection: Option<Connection>,
+    pub body: &'a Bytes,
+}
+
+impl Service {
+    pub fn new(account: Arc<Account>, config: ServiceConfig) -> Service {
+        let authorizer = Authorizer::new(&config.keys, config.auth_clock_skew_s);
+        let headers = ServiceHeaders::new(&config.version);
+        Service { account, config, headers, authorizer }
+    }
+
+    /// Answers a request; every failure is an answer too.
+    pub async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let started = Instant::now();
+        let now_ms = self.account.env().now_ms();
+        let (parts, body) = request.into_parts();
+        let activity = self.activity(&parts.headers);
+        let path = Path::parse(parts.uri.path());
+        let mut operation = "invalid";
+        let outcome = match &path {
+            _ if parts.method == Method::OPTIONS => {
+                Err(ApiError::new(StatusCode::FORBIDDEN, Voice::Silent, "Forbidden"))
+            }
+            Err(_) => Err(ApiError::refused(URL_INVALID)),
+            Ok(path) => match actions::decide(path.resource, &parts.method, &parts.headers) {
+                // Which verbs a resource has is no secret, but who asks must be known before anything else is said.
+                Err(error) => self.authorize(&parts.method, path, &parts.headers, true, now_ms).and(Err(error)),
+                Ok(action) => {
+                    operation = action.name();
+                    match self.authorize(&parts.method, path, &parts.headers, action.is_read(), now_ms) {
+                        Err(error) => Err(error),
+                        Ok(()) => {
+                            let context = Context {
+                                service: self,
+                                action,
+                                path,
+                                headers: &parts.headers,
+                                uri: &parts.uri,
+                                connection: parts.extensions.get::<Connection>().copied(),
+                                body: &body,
+                            };
+                            dispatch(&context).await
+                        }
+                    }
+                }
+            },
+        };
+        let answer = match outcome {
+            Ok(answer) => answer,
+            Err(error) => self.render(&error, &activity, &parts.uri, now_ms),
+        };
+        let mut summary = RequestSummary {
+            operation,
+            database: None,
+            container: None,
+            substatus: (answer.substatus != 0).then_some(answer.substatus),
+            charge_ru: answer.charge_ru,
+        };
+        if let Ok(path) = &path {
+            name_resources(path, &mut summary);
+        }
+        // The account and query plans are answered without an activity, as on the service.
+        let named = !(answer.status.is_success() && matches!(operation, "read_account" | "plan_query"));
+        let mut response = answer.finish(named.then_some(&activity), started);
+        response.extensions_mut().insert(summary);
+        response
+    }
+
+    fn authorize(
+        &self,
+        method: &Method,
+        path: &Path<'_>,
+        headers: &HeaderMap,
+        read_only: bool,
+        now_ms: u64,
+    ) -> Result<()> {
+        self.authorizer.authorize(&Claim { method, path, headers, read_only, now_ms }).map(|_| ())
+    }
+
+    /// The client's own id for the request, or a new one.
+    fn activity(&self, headers: &HeaderMap) -> HeaderValue {
+        if let Some(given) = headers.get(headers::ACTIVITY_ID)
+            && (1..=ACTIVITY_BYTES_MAX).contains(&given.len())
+            && given.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        {
+            return given.clone();
+        }
+        let env = self.account.env();
+        let mut random = [0u8; 16];
+        random[..8].copy_from_slice(&env.random_u64().to_le_bytes());
+        random[8..].copy_from_slice(&env.random_u64().to_le_bytes());
+        let mut text = uuid::Uuid::encode_buffer();
+        let text = uuid::Builder::from_random_bytes(random).into_uuid().hyphenated().encode_lower(&mut text);
+        headers::text_value(text)
+    }
+
+    fn render(&self, error: &ApiError, activity: &HeaderValue, uri: &Uri, now_ms: u64) -> Answer {
+        if let Some(cause) = &error.cause {
+            tracing::warn!(status = error.status.as_u16(), message = %error.message, cause = %cause, "request failed");
+        }
+        let mut answer = if error.voice.is_gateway() {
+            Answer::gateway(error.status, &self.headers)
+        } else {
+            let at = error.at.unwrap_or_else(|| At::catalog(self.account.catalog_lsn()));
+            let answer = Answer::new(error.status, &self.headers);
+            // A refused size never reached a partition, a throttled request was not let in.
+            match error.status {
+                StatusCode::PAYLOAD_TOO_LARGE => answer,
+                _ => answer.at(at),
+            }
+        };
+        if error.status == StatusCode::TOO_MANY_REQUESTS {
+            answer.headers.remove(headers::SESSION_TOKEN);
+        }
+        if let Some(charge_ru) = error.charge_ru {
+            answer = answer.charge(charge_ru);
+        }
+        if error.substatus != 0 {
+            answer = answer.set(headers::SUBSTATUS, headers::number(u64::from(error.substatus)));
+            answer.substatus = error.substatus;
+        }
+        if let Some(retry_after_ms) = error.retry_after_ms {
+            answer = answer.set(headers::RETRY_AFTER_MS, headers::number(retry_after_ms));
+        }
+        if error.status == StatusCode::NOT_MODIFIED {
+            return answer;
+        }
+        let facts = RequestFacts {
+            activity: activity.to_str().unwrap_or_default(),
+            uri: uri.path(),
+            version: &self.config.version,
+            started: httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now_ms)),
+        };
+        answer.body(error.body(&facts))
+    }
+}
+
+async fn dispatch(context: &Context<'_>) -> Result<Answer> {
+    match context.action {
+        Action::ReadItem => items::read(context),
+        Action::CreateItem | Action::UpsertItem => items::create_or_upsert(context).await,
+        Action::ReplaceItem => items::replace(context).await,
+        Action::PatchItem => items::patch(context).await,
+        Action::DeleteItem => items::delete(context).await,
+        Action::Batch => batch::execute(context).await,
+        Action::ListItems => feed::read(context),
+        Action::ReadChanges => changes::read(context),
+        Action::QueryItems => query::items::execute(context),
+        Action::PlanQuery => query::plan::execute(context),
+        Action::DeletePartitionKey => partition_key_delete::execute(context).await,
+        Action::ReadAccount => account::read(context),
+        Action::ListDatabases => databases::list(context),
+        Action::QueryDatabases => databases::query(context),
+        Action::CreateDatabase => databases::create(context).await,
+        Action::ReadDatabase => databases::read(context),
+        Action::DeleteDatabase => databases::delete(context).await,
+        Action::ListContainers => containers::list(context),
+        Action::QueryContainers => containers::query(context),
+        Action::CreateContainer => containers::create(context).await,
+        Action::ReadContainer => containers::read(context),
+        Action::ReplaceContainer => containers::replace(context).await,
+        Action::DeleteContainer => containers::delete(context).await,
+        Action::ListRanges => ranges::list(context),
+        Action::ListConflicts | Action::QueryConflicts => conflicts::list(context),
+        Action::ReadConflict | Action::DeleteConflict => conflicts::missing(context),
+        Action::ListOffers => offers::list(context),
+        Action::QueryOffers => offers::query(context),
+        Action::ReadOffer => offers::read(context),
+        Action::ReplaceOffer => offers::replace(context).await,
+        Action::ReadAbsent | Action::WriteAbsent => Err(absent(context)),
+    }
+}
+
+fn absent(context: &Context<'_>) -> ApiError {
+    let keyword = match context.path.resource {
+        Resource::Absent { keyword } => keyword,
+        _ => context.path.resource_type,
+    };
+    ApiError::refused(format!("Resources of type '{keyword}' are not supported by this server."))
+}
+
+fn name_resources(path: &Path<'_>, summary: &mut RequestSummary) {
+    if matches!(path.resource, Resource::Offer | Resource::Offers | Resource::Absent { .. }) {
+        return;
+    }
+    if path.ids() > 0 {
+        summary.database = Some(path.id(0).to_owned());
+    }
+    if path.ids() > 1 {
+        summary.container = Some(path.id(1).to_owned());
+    }
+}
+
+impl<'a> Context<'a> {
+    /// A header as text; headers that are not UTF-8 count as absent.
+    pub fn text(&self, name: HeaderName) -> Option<&'a str> {
+        std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
+    }
+
+    pub fn flag(&self, name: HeaderName) -> bool {
+        actions::flag(self.headers, name)
+    }
+
+    pub fn account(&self) -> &'a Arc<Account> {
+        &self.service.account
+    }
+
+    /// The position of answers that come from the catalog.
+    pub fn catalog_at(&self) -> At {
+        At::catalog(self.service.account.catalog_lsn())
+    }
+
+    pub fn answer(&self, status: StatusCode) -> Answer {
+        Answer::new(status, &self.service.headers).uncached()
+    }
+
+    /// The database that the path names, by name or by rid.
+    pub fn database(&self) -> Result<Arc<Database>> {
+        let id = self.path.id(0);
+        let named = self.account().database(Ref::Name(id));
+        let found = match (named, Rid::parse(id)) {
+            (Err(_), Some(Rid::Database(number))) => self.account().database(Ref::Number(number)),
+            (named, _) => named,
+        };
+        found.map_err(|error| ApiError::from_engine(error, Plane::Resources))
+    }
+
+    /// The container that the path names, by name or by rid.
+    pub fn container(&self) -> Result<Arc<Container>> {
+        let database = self.database()?;
+        let id = self.path.id(1);
+        let named = database.container(Ref::Name(id));
+        let found = match (named, Rid::parse(id)) {
+            (Err(_), Some(Rid::Container { database: owner, container })) if owner == database.number => {
+                database.container(Ref::Number(container))
+            }
+            (named, _) => named,
+        };
+        found.map_err(|error| ApiError::from_engine(error, Plane::Resources))
+    }
+
+    /// The same for requests about what is inside: a client that remembers an earlier container of the same name is
+    /// told so.
+    pub fn container_inside(&self) -> Result<Target> {
+        let container = self.container()?;
+        let rid = ContainerRid::new(container.database().number, container.number());
+        if let Some(intended) = self.text(headers::INTENDED_RID)
+            && intended != rid.as_str()
+        {
+            let message = "The container was created again under the same name: the resource id that the request was meant for is not the present one.";
+            return Err(ApiError::bad_request(message).substatus(substatus::STALE_CONTAINER));
+        }
+        Ok(Target { container, rid })
+    }
+
+    /// The API version that the client speaks; versions are dates and compare as text.
+    pub fn version(&self) -> &'a str {
+        self.text(headers::VERSION).unwrap_or("2020-07-15")
+    }
+
+    pub fn content_type(&self) -> &'a str {
+        self.text(CONTENT_TYPE).unwrap_or("")
+    }
+}
+
+/// A container that a request goes into.
+pub(crate) struct Target {
+    pub container: Arc<Container>,
+    pub rid: ContainerRid,
+}
+
+impl Target {
+    /// `dbs/{name}/colls/{name}`
+    pub fn alt_path(&self) -> String {
+        let (database, container) = (&self.container.database().name, self.container.name());
+        let mut path = String::with_capacity(database.len() + container.len() + 11);
+        path.push_str("dbs/");
+        path.push_str(database);
+        path.push_str("/colls/");
+        path.push_str(container);
+        path
+    }
+}
+
+/// For a server that stops reading a body at [`BODY_BYTES_MAX`].
+pub fn body_too_large() -> Response<Bytes> {
+    plain(StatusCode::PAYLOAD_TOO_LARGE, "Request size is too large", None)
+}
+
+/// For a server that takes no more requests for the moment.
+pub fn overloaded() -> Response<Bytes> {
+    plain(StatusCode::SERVICE_UNAVAILABLE, "The server has no room for another request. Please retry later.", Some(1000))
+}
+
+/// An error without a service around it.
+fn plain(status: StatusCode, message: &str, retry_after_ms: Option<u64>) -> Response<Bytes> {
+    let mut answer = Answer::new(status, &ServiceHeaders::new(env!("CARGO_PKG_VERSION")));
+    if let Some(retry_after_ms) = retry_after_ms {
+        answer = answer.set(headers::RETRY_AFTER_MS, headers::number(retry_after_ms));
+    }
+    let error = ApiError::new(status, Voice::Partition, message);
+    let facts = RequestFacts { activity: "", uri: "", version: env!("CARGO_PKG_VERSION"), started: String::new() };
+    answer.body(error.body(&facts)).finish(None, Instant::now())
+}

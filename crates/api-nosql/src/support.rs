@@ -1,0 +1,115 @@
+//! Every route of the service and what this server does about it. The compatibility page is generated from this table.
+
+/// How far a route is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Supported,
+    Partial,
+    Absent,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Supported => "supported",
+            State::Partial => "partial",
+            State::Absent => "absent",
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Support {
+    pub route: &'static str,
+    pub verb: &'static str,
+    pub what: &'static str,
+    pub state: State,
+    pub note: &'static str,
+}
+
+const fn line(
+    route: &'static str,
+    verb: &'static str,
+    what: &'static str,
+    state: State,
+    note: &'static str,
+) -> Support {
+    Support { route, verb, what, state, note }
+}
+
+use State::{Absent, Partial, Supported};
+
+#[rustfmt::skip]
+pub const SUPPORT: &[Support] = &[
+    line("/", "GET", "account document", Supported, "the endpoint is the address that the client used"),
+    line("/dbs", "GET", "list databases", Supported, ""),
+    line("/dbs", "POST", "create a database, query databases", Supported, ""),
+    line("/dbs/{db}", "GET", "read a database", Supported, ""),
+    line("/dbs/{db}", "DELETE", "delete a database", Supported, ""),
+    line("/dbs/{db}/colls", "GET", "list containers", Supported, ""),
+    line("/dbs/{db}/colls", "POST", "create a container, query containers", Supported, ""),
+    line("/dbs/{db}/colls/{coll}", "GET", "read a container", Supported, "statistics count items and bytes, not distinct keys"),
+    line("/dbs/{db}/colls/{coll}", "PUT", "replace a container's properties", Supported, ""),
+    line("/dbs/{db}/colls/{coll}", "DELETE", "delete a container", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/docs", "GET", "read the items", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/docs", "GET", "change feed (A-IM: Incremental Feed)", Supported, "latest version of each item"),
+    line("/dbs/{db}/colls/{coll}/docs", "GET", "change feed (A-IM: Full-Fidelity Feed)", Absent, "all versions and deletes"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "create or upsert an item", Supported, "triggers are ignored"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "batch and bulk", Partial, "JSON form; the binary form of the .NET client is absent"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "query", Partial, "without an index: every item of the scope is read"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "query plan", Partial, "see the query language page"),
+    line("/dbs/{db}/colls/{coll}/docs/{item}", "GET", "read an item", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/docs/{item}", "PUT", "replace an item", Supported, "triggers are ignored"),
+    line("/dbs/{db}/colls/{coll}/docs/{item}", "PATCH", "patch an item", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/docs/{item}", "DELETE", "delete an item", Supported, "triggers are ignored"),
+    line("/dbs/{db}/colls/{coll}/operations/partitionkeydelete", "POST", "delete all items of a key", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/pkranges", "GET", "read the partition key ranges", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/conflicts", "GET", "list conflicts", Supported, "one region has none"),
+    line("/dbs/{db}/colls/{coll}/conflicts", "POST", "query conflicts", Supported, "one region has none"),
+    line("/dbs/{db}/colls/{coll}/conflicts/{id}", "GET, DELETE", "one conflict", Supported, "always 404"),
+    line("/dbs/{db}/colls/{coll}/sprocs[/{id}]", "all", "stored procedures", Absent, ""),
+    line("/dbs/{db}/colls/{coll}/triggers[/{id}]", "all", "triggers", Absent, ""),
+    line("/dbs/{db}/colls/{coll}/udfs[/{id}]", "all", "user-defined functions", Absent, ""),
+    line("/dbs/{db}/users[/{id}]", "all", "users", Absent, ""),
+    line("/dbs/{db}/users/{user}/permissions[/{id}]", "all", "permissions and resource tokens", Absent, ""),
+    line("/dbs/{db}/clientencryptionkeys[/{id}]", "all", "client encryption keys", Absent, ""),
+    line("/offers", "GET", "list offers", Supported, ""),
+    line("/offers", "POST", "query offers", Supported, ""),
+    line("/offers/{rid}", "GET", "read an offer", Supported, ""),
+    line("/offers/{rid}", "PUT", "replace an offer", Supported, "manual, autoscale, and the headers that switch between them"),
+    line("/addresses", "GET", "replica addresses", Absent, "the direct protocol is not served; use gateway mode"),
+];
+
+/// The table as Markdown.
+pub fn support_table() -> String {
+    let mut text = String::from("| route | verb | what | state | note |\n|---|---|---|---|---|\n");
+    for Support { route, verb, what, state, note } in SUPPORT {
+        text.push_str(&format!("| `{route}` | {verb} | {what} | {} | {note} |\n", state.name()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{Path, Resource};
+
+    /// A route in the table is one that the router knows, and absent exactly where the router says so.
+    #[test]
+    fn the_table_and_the_router_agree() {
+        for line in SUPPORT {
+            let path = line.route.replace(['[', ']'], "").replace(['{', '}'], "");
+            let path = Path::parse(&path).unwrap_or_else(|_| panic!("{} is no route", line.route));
+            let absent = matches!(path.resource, Resource::Absent { .. });
+            if line.verb == "all" || path.resource == Resource::Account {
+                assert_eq!(absent, line.state == State::Absent, "{}", line.route);
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_has_a_line_for_every_route() {
+        assert_eq!(support_table().lines().count(), SUPPORT.len() + 2);
+    }
+}

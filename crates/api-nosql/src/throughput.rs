@@ -1,0 +1,82 @@
+//! Throughput in requests: the headers of a creation and the content of an offer.
+
+use orrery_engine::Throughput;
+use serde_json::Value;
+
+use crate::errors::{ApiError, Plane, Result};
+use crate::headers::{AUTOPILOT, OFFER_THROUGHPUT};
+use crate::service::Context;
+
+/// What the creation of a database or container asks for; `None` leaves it to the owner.
+pub fn of_creation(context: &Context<'_>) -> Result<Option<Throughput>> {
+    let manual = context.text(OFFER_THROUGHPUT);
+    let autoscale = context.text(AUTOPILOT);
+    match (manual, autoscale) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(ApiError::refused(
+            "Manual and autoscale throughput cannot be set together: send either x-ms-offer-throughput or x-ms-cosmos-offer-autopilot-settings.",
+        )),
+        (Some(text), None) => {
+            let value = text.trim().parse::<i64>().map_err(|_| {
+                ApiError::refused(format!(
+                    "The value '{text}' specified for the header 'x-ms-offer-throughput' is invalid. It must be a whole number."
+                ))
+            })?;
+            engine(Throughput::manual(value)).map(Some)
+        }
+        (None, Some(text)) => {
+            let settings: Value = serde_json::from_str(text).map_err(|_| {
+                ApiError::refused(
+                    "The value specified for the header 'x-ms-cosmos-offer-autopilot-settings' is invalid. It must be a JSON object.",
+                )
+            })?;
+            autoscale_of(&settings).map(Some)
+        }
+    }
+}
+
+/// What the replacement of an offer asks for. Settings for autoscale outweigh the number beside them, which is then
+/// only what was in force when the client read the offer.
+pub fn of_offer(content: &Value) -> Result<Throughput> {
+    if let Some(settings) = content.get("offerAutopilotSettings").filter(|settings| settings.is_object()) {
+        return autoscale_of(settings);
+    }
+    match content.get("offerThroughput").and_then(Value::as_i64) {
+        Some(value) => engine(Throughput::manual(value)),
+        None => Err(ApiError::bad_request("The offer holds no throughput: content.offerThroughput must be a whole number.")),
+    }
+}
+
+fn autoscale_of(settings: &Value) -> Result<Throughput> {
+    let max = settings
+        .get("maxThroughput")
+        .or_else(|| settings.get("maximumTierThroughput"))
+        .and_then(Value::as_i64)
+        .ok_or_else(|| ApiError::bad_request("The autoscale settings hold no maxThroughput."))?;
+    let increment = settings
+        .pointer("/autoUpgradePolicy/throughputPolicy/incrementPercent")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    engine(Throughput::autoscale(max, increment))
+}
+
+fn engine(parsed: orrery_engine::Result<Throughput>) -> Result<Throughput> {
+    parsed.map_err(|error| ApiError::from_engine(error, Plane::Resources))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_content_of_an_offer_is_manual_or_autoscale() {
+        assert_eq!(of_offer(&json!({"offerThroughput": 500})).unwrap(), Throughput::Manual(500));
+        let autoscale = json!({"offerThroughput": 400, "offerAutopilotSettings": {
+            "maxThroughput": 5000, "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": 2}}}});
+        assert_eq!(of_offer(&autoscale).unwrap(), Throughput::Autoscale { max: 5000, increment_percent: 2 });
+        for bad in [json!({}), json!({"offerThroughput": "x"}), json!({"offerAutopilotSettings": {}})] {
+            assert_eq!(of_offer(&bad).unwrap_err().status.as_u16(), 400, "{bad}");
+        }
+    }
+}

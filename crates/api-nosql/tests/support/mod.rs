@@ -1,0 +1,178 @@
+//! A client for tests: signs requests and hands them to a service in the same process.
+
+// Each test file is a program of its own and uses its own part of this.
+#![allow(dead_code)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hmac::{Hmac, Mac};
+use http::{HeaderName, HeaderValue, Method, Request};
+use orrery_api_nosql::{AccountKeys, Connection, ConsistencyLevel, EMULATOR_KEY, Service, ServiceConfig};
+use orrery_engine::{Account, EngineConfig, Env, TestEnv};
+use orrery_storage::MemoryStore;
+use serde_json::Value;
+use sha2::Sha256;
+
+/// 15 November 2023, when the clock of a scenario starts.
+const START_MS: u64 = 1_700_000_000_000;
+
+pub struct Client {
+    service: Service,
+    env: Arc<TestEnv>,
+    keys: AccountKeys,
+}
+
+impl Client {
+    /// `config` may set `consistency` and `partition_throughput_limit`.
+    pub fn new(config: &Value) -> Client {
+        let env = Arc::new(TestEnv::new(START_MS, 7));
+        let mut engine = EngineConfig::default();
+        if let Some(limit) = config["partition_throughput_limit"].as_u64() {
+            engine.partition_throughput_limit = limit as u32;
+        }
+        let account = Account::open(Arc::new(MemoryStore::new()), engine, env.clone() as Arc<dyn Env>).unwrap();
+        let keys = AccountKeys {
+            primary: STANDARD.decode(EMULATOR_KEY).unwrap(),
+            secondary: vec![2; 64],
+            primary_readonly: vec![3; 64],
+            secondary_readonly: vec![4; 64],
+        };
+        let consistency = config["consistency"].as_str().map_or(ConsistencyLevel::Session, |name| {
+            ConsistencyLevel::parse(name).expect("a consistency level")
+        });
+        let service = Service::new(
+            account,
+            ServiceConfig {
+                keys: keys.clone(),
+                consistency,
+                account_name: "orrery".to_owned(),
+                region: "Local".to_owned(),
+                version: "test".to_owned(),
+                auth_clock_skew_s: 900,
+            },
+        );
+        Client { service, env, keys }
+    }
+
+    pub fn advance_ms(&self, ms: u64) {
+        self.env.advance_ms(ms);
+    }
+
+    pub fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>, key: &str) -> Reply {
+        let key = match key {
+            "primary" => Some(&self.keys.primary),
+            "secondary" => Some(&self.keys.secondary),
+            "primary_readonly" => Some(&self.keys.primary_readonly),
+            "secondary_readonly" => Some(&self.keys.secondary_readonly),
+            _ => None,
+        };
+        self.send_with(method, path, headers, body, key.map(Vec::as_slice))
+    }
+
+    fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        key: Option<&[u8]>,
+    ) -> Reply {
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(self.env.now_ms()));
+        let mut request = Request::builder()
+            .method(Method::from_bytes(method.as_bytes()).unwrap())
+            .uri(path)
+            .header("host", "localhost:8081")
+            .header("x-ms-version", "2020-07-15")
+            .header("x-ms-date", &date);
+        if let Some(key) = key {
+            request = request.header("authorization", sign(key, method, path, &date));
+        }
+        let mut request = request.body(Bytes::from(body)).unwrap();
+        for (name, value) in headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            request.headers_mut().insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let address = "127.0.0.1:8081".parse().unwrap();
+        request.extensions_mut().insert(Connection { tls: false, local: address, peer: address });
+        let response = block_on(self.service.handle(request));
+        let (parts, body) = response.into_parts();
+        Reply { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+}
+
+/// The signature of a name-based request.
+fn sign(key: &[u8], method: &str, path: &str, date: &str) -> String {
+    let path = path.split('?').next().unwrap_or("");
+    let decoded: Vec<String> = path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned())
+        .collect();
+    let (kind, link) = match decoded.len() {
+        0 => ("", String::new()),
+        _ if decoded.last().map(String::as_str) == Some("partitionkeydelete") => ("colls", decoded[..4].join("/")),
+        2 if decoded[0] == "offers" => ("offers", decoded[1].to_lowercase()),
+        n if n % 2 == 1 => (decoded[n - 1].as_str(), decoded[..n - 1].join("/")),
+        n => (decoded[n - 2].as_str(), decoded.join("/")),
+    };
+    let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(text.as_bytes());
+    let token = format!("type=master&ver=1.0&sig={}", STANDARD.encode(mac.finalize().into_bytes()));
+    percent_encoding::utf8_percent_encode(&token, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+pub struct Reply {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub body: Bytes,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+impl std::fmt::Display for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?} {}", self.status, self.headers, self.text())
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Signed requests over one keep-alive connection, which is opened again when it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hmac::{Hmac, Mac};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rustls::pki_types::ServerName;
+use sha2::Sha256;
+use tokio::net::TcpStream;
+
+/// No answer for this long is an error.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
+const API_VERSION: &str = "2020-07-15";
+
+/// What all connections share.
+pub struct Target {
+    pub endpoint: Uri,
+    keyed: Hmac<Sha256>,
+    tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+/// One request, without date and signature.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub method: Method,
+    /// Without a leading slash. Names here are plain ASCII, so path and signed link need no escaping.
+    pub path: String,
+    /// What the signature names: the resource, or the parent of a feed.
+    pub link: String,
+    pub kind: &'static str,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Bytes,
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+pub struct Client {
+    target: Arc<Target>,
+    sender: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Target {
+    pub fn new(endpoint: Uri, key: &[u8], tls: Option<Arc<rustls::ClientConfig>>) -> Result<Target> {
+        let keyed = Hmac::new_from_slice(key).context("the key has a wrong length")?;
+        Ok(Target { endpoint, keyed, tls })
+    }
+
+    fn sign(&self, call: &Call, date: &str) -> String {
+        let mut mac = self.keyed.clone();
+        for part in [&call.method.as_str().to_ascii_lowercase(), call.kind, &call.link, &date.to_ascii_lowercase(), ""] {
+            mac.update(part.as_bytes());
+            mac.update(b"\n");
+        }
+        let token = format!("type=master&ver=1.0&sig={}", STANDARD.encode(mac.finalize().into_bytes()));
+        utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()
+    }
+}
+
+impl Client {
+    pub fn new(target: Arc<Target>) -> Client {
+        Client { target, sender: None }
+    }
+
+    pub async fn send(&mut self, call: &Call) -> Result<Answer> {
+        let sent = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(call)).await;
+        let result = sent.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {ANSWER_TIMEOUT:?}")));
+        if result.is_err() {
+            self.sender = None;
+        }
+        result
+    }
+
+    async fn exchange(&mut self, call: &Call) -> Result<Answer> {
+        let request = self.request(call)?;
+        if let Some(sender) = &mut self.sender
+            && sender.ready().await.is_err()
+        {
+            self.sender = None; // The server closed it meanwhile.
+        }
+        let sender = match &mut self.sender {
+            Some(sender) => sender,
+            None => self.sender.insert(connect(&self.target).await?),
+        };
+        let response = sender.send_request(request).await?;
+        let (head, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>> {
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let host = self.target.endpoint.authority().context("no host")?.as_str();
+        let mut request = Request::builder()
+            .method(&call.method)
+            .uri(format!("/{}", call.path))
+            .header(header::HOST, host)
+            .header("x-ms-version", API_VERSION)
+            .header(header::AUTHORIZATION, self.target.sign(call, &date))
+            .header("x-ms-date", date);
+        for (name, value) in &call.headers {
+            request = request.header(*name, HeaderValue::from_str(value)?);
+        }
+        Ok(request.body(Full::new(call.body.clone()))?)
+    }
+}
+
+async fn connect(target: &Target) -> Result<SendRequest<Full<Bytes>>> {
+    let host = target.endpoint.host().context("no host")?.trim_matches(['[', ']']);
+    let port = target.endpoint.port_u16().unwrap_or(if target.tls.is_some() { 443 } else { 80 });
+    let tcp = TcpStream::connect((host, port)).await.with_context(|| format!("cannot connect to {host}:{port}"))?;
+    tcp.set_nodelay(true)?;
+    let Some(tls) = &target.tls else { return handshake(TokioIo::new(tcp)).await };
+    let name = ServerName::try_from(host.to_owned()).context("the endpoint's host is no host name")?;
+    let stream = tokio_rustls::TlsConnector::from(tls.clone()).connect(name, tcp).await.with_context(|| {
+        format!("no TLS with {host}:{port} (a self-signed certificate? give it with --ca, or try --insecure)")
+    })?;
+    handshake(TokioIo::new(stream)).await
+}
+
+async fn handshake<S>(stream: S) -> Result<SendRequest<Full<Bytes>>>
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let (sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
+    // Its end shows at the next request.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(sender)
+}
+
+impl Answer {
+    pub fn charge_ru(&self) -> f64 {
+        self.header("x-ms-request-charge").and_then(|text| text.parse().ok()).unwrap_or(0.0)
+    }
+
+    /// How long the server asks to wait before trying again.
+    pub fn retry_after(&self) -> Duration {
+        const WAIT_MS_MAX: u64 = 30_000;
+        let ms = self.header("x-ms-retry-after-ms").and_then(|text| text.parse::<f64>().ok()).unwrap_or(100.0);
+        Duration::from_millis((ms.max(1.0) as u64).min(WAIT_MS_MAX))
+    }
+
+    pub fn message(&self) -> String {
+        const MESSAGE_CHARS_MAX: usize = 300;
+        let text = String::from_utf8_lossy(&self.body);
+        format!("{} {}", self.status, text.chars().take(MESSAGE_CHARS_MAX).collect::<String>())
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}

@@ -1,0 +1,30 @@
+//! `orrery workload`: measures any endpoint that speaks the Cosmos NoSQL protocol, this server or the service itself.
+//!
+//! It makes a database and a container of its own, loads items, runs each operation for a time over some connections, prints
+//! throughput, charges, errors and a latency histogram, and removes what it made. A 429 is waited out as the server
+//! asks and counted apart; the latencies are those of the attempts that were answered.
+//!
+//! ```text
+//! options ─> client (signed HTTP, TLS) ─> runner (load, phases) ─> report (text or JSON)
+//! ```
+
+mod client;
+mod items;
+mod operations;
+mod options;
+mod report;
+mod runner;
+mod trust;
+
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Command};
+
+pub fn command() -> Command {
+    options::command()
+}
+
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let options = options::Options::parse(matches)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    runtime.block_on(runner::run(options))
+}

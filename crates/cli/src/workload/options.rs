@@ -1,0 +1,139 @@
+//! What `orrery workload` is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use http::Uri;
+use orrery_server::config::EMULATOR_KEY;
+use orrery_server::config::values;
+
+use super::operations::{Kind, NAMES};
+use crate::Usage;
+
+/// Items are at most 2 MB; leave room for the fixed members.
+const SIZE_BYTES_MAX: u64 = 1_900_000;
+
+pub struct Options {
+    pub endpoint: Uri,
+    pub key: Vec<u8>,
+    pub kinds: Vec<Kind>,
+    pub until: Until,
+    pub connections: usize,
+    pub items: u64,
+    pub size_bytes: usize,
+    pub partitions: u64,
+    pub zipf: bool,
+    pub throughput: u32,
+    pub database: String,
+    pub keep: bool,
+    pub authority: Option<PathBuf>,
+    pub insecure: bool,
+    pub json: bool,
+    pub seed: u64,
+}
+
+/// When a phase ends.
+#[derive(Debug, Clone, Copy)]
+pub enum Until {
+    Elapsed(Duration),
+    Count(u64),
+}
+
+pub fn command() -> Command {
+    let text = |name: &'static str, value: &'static str, help: &'static str| Arg::new(name).long(name).value_name(value).help(help);
+    let switch = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
+    Command::new("workload")
+        .about("Measure an endpoint: ours or any other that speaks the protocol")
+        .arg(text("endpoint", "URL", "Where the account is").default_value("http://127.0.0.1:8081"))
+        .arg(text("key", "BASE64", "Master key [env: ORRERY_KEY] [default: the emulator's, for loopback endpoints]"))
+        .arg(text("operations", "LIST", "What to run, one after the other, with commas (see below)").default_value("read,upsert,mix95"))
+        .arg(text("duration", "TIME", "How long each operation runs").default_value("10s"))
+        .arg(text("count", "N", "Run each operation this many times instead").conflicts_with("duration"))
+        .arg(text("connections", "N", "Connections, each with one request at a time").default_value("8"))
+        .arg(text("items", "N", "Items loaded first").default_value("1000"))
+        .arg(text("size", "BYTES", "Size of an item, about; accepts 10kB and the like").default_value("1024"))
+        .arg(text("partitions", "N", "Logical partitions that the items are spread over").default_value("100"))
+        .arg(text("distribution", "HOW", "Which items are asked for: uniform or zipf (few are hot)").default_value("uniform"))
+        .arg(text("throughput", "RU", "RU/s of the container; above the server's limit per partition it gets several").default_value("4000"))
+        .arg(text("database", "NAME", "Database to make; must not exist").default_value("orrery-workload"))
+        .arg(switch("keep", "Leave the database in place"))
+        .arg(text("ca", "FILE", "Trust the certificates in this PEM file, besides the system's").value_parser(clap::value_parser!(PathBuf)))
+        .arg(switch("insecure", "Do not verify the server's certificate"))
+        .arg(switch("json", "Print one JSON object instead of tables"))
+        .arg(text("seed", "N", "Seed of the random choices").default_value("1"))
+        .after_help(operations_help())
+}
+
+fn operations_help() -> String {
+    let mut text = String::from("Operations:\n");
+    for (name, help) in NAMES {
+        text.push_str(&format!("  {name:<9} {help}\n"));
+    }
+    text
+}
+
+impl Options {
+    pub fn parse(matches: &ArgMatches) -> Result<Options> {
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+        let required = |name: &str| text(name).unwrap_or_default();
+        let wrong = |name: &str, problem: String| Usage(format!("--{name}: {problem}"));
+        let number = |name: &str, min, max| values::number(required(name), min, max).map_err(|problem| wrong(name, problem));
+        let endpoint: Uri = required("endpoint").parse().context("--endpoint is no URL")?;
+        if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
+            return Err(wrong("endpoint", "allowed: http://HOST:PORT or https://HOST:PORT".into()).into());
+        }
+        let kinds = required("operations").split(',').map(|name| {
+            Kind::parse(name.trim()).ok_or_else(|| {
+                let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+                wrong("operations", format!("`{name}` is not allowed; allowed: {}", names.join(", ")))
+            })
+        });
+        let until = match text("count") {
+            Some(_) => Until::Count(number("count", 1, u64::MAX)?),
+            None => Until::Elapsed(values::duration(required("duration")).map_err(|problem| wrong("duration", problem))?),
+        };
+        let size_bytes = values::size_bytes(required("size")).map_err(|problem| wrong("size", problem))?;
+        if size_bytes > SIZE_BYTES_MAX {
+            return Err(wrong("size", format!("allowed: up to {SIZE_BYTES_MAX}")).into());
+        }
+        let zipf = values::choice(required("distribution"), &[("uniform", false), ("zipf", true)])
+            .map_err(|problem| wrong("distribution", problem))?;
+        let database = required("database").to_owned();
+        if database.is_empty() || !database.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+            return Err(wrong("database", "allowed: letters, digits, `-`, `_`, `.`".into()).into());
+        }
+        Ok(Options {
+            key: key(text("key"), &endpoint)?,
+            endpoint,
+            kinds: kinds.collect::<Result<_, _>>()?,
+            until,
+            connections: number("connections", 1, 10_000)? as usize,
+            items: number("items", 1, 1_000_000_000)?,
+            size_bytes: size_bytes as usize,
+            partitions: number("partitions", 1, 1_000_000_000)?,
+            zipf,
+            throughput: number("throughput", 400, 1_000_000_000)? as u32,
+            database,
+            keep: matches.get_flag("keep"),
+            authority: matches.get_one::<PathBuf>("ca").cloned(),
+            insecure: matches.get_flag("insecure"),
+            json: matches.get_flag("json"),
+            seed: number("seed", 0, u64::MAX)?,
+        })
+    }
+}
+
+fn key(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
+    let loopback = matches!(endpoint.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    let given = flag.map(str::to_owned).or_else(|| std::env::var("ORRERY_KEY").ok());
+    let text = match given {
+        Some(text) => text,
+        None if loopback => EMULATOR_KEY.to_owned(),
+        None => return Err(Usage("--key is needed for an endpoint that is not on this machine".into()).into()),
+    };
+    let decoded = base64::engine::general_purpose::STANDARD.decode(text.trim());
+    decoded.map_err(|_| Usage("--key: the key is not base64".into()).into())
+}

@@ -1,0 +1,100 @@
+//! Nothing acknowledged is lost: the server is killed under concurrent writes, again and again, and checked against a model.
+//!
+//! Several writers share a container of three physical partitions with a unique key. Each owns its ids, so each knows exactly
+//! what must be there: the last acknowledged version with its etag, or nothing. The server dies by SIGKILL at a random moment
+//! (sometimes by SIGTERM, which must lose nothing either), starts again on the same directory, and then
+//!
+//! - every item is read and compared; the one operation that each writer had in flight may be there or not, but whole;
+//! - the container holds nothing else;
+//! - unique values in use are refused, freed ones are free;
+//! - the change feed of each partition, read from its beginning, has every living item once, in order; read on from
+//!   the position before the round, it has exactly what changed since.
+//!
+//! `ORRERY_CRASH_ROUNDS` sets the rounds (5; the full run has 50), `ORRERY_CRASH_SEED` repeats a run's choices,
+//! `ORRERY_CRASH_BINARY` names another build to kill (a release build writes far more in a round).
+
+mod check;
+mod model;
+mod writer;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use orrery_testkit::{Client, Random, TestServer};
+
+use check::Feeds;
+use writer::Writer;
+
+pub const CONTAINER: &str = "dbs/crash/colls/items";
+const WRITERS: usize = 6;
+const ROUNDS_DEFAULT: u64 = 5;
+const ROUND_MS_MIN: u64 = 150;
+const ROUND_MS_MAX: u64 = 1200;
+
+#[test]
+fn a_killed_server_keeps_every_acknowledged_write() {
+    let rounds = std::env::var("ORRERY_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS_DEFAULT);
+    let seed = Random::seed_from("ORRERY_CRASH_SEED");
+    println!("crash test: seed {seed}, {rounds} rounds");
+    if let Err(error) = run(rounds, seed) {
+        panic!("seed {seed}: {error:#}");
+    }
+}
+
+fn run(rounds: u64, seed: u64) -> Result<()> {
+    let mut random = Random::new(seed);
+    let binary = std::env::var_os("ORRERY_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_orrery").into());
+    let mut server = TestServer::start(Path::new(&binary), &[])?;
+    make_container(&mut Client::new(server.address()))?;
+    let mut writers: Vec<Writer> = (0..WRITERS).map(|number| Writer::new(number, random.next_u64())).collect();
+    let mut feeds = Feeds::new(&mut Client::new(server.address()))?;
+    for round in 1..=rounds {
+        let gracefully = round % 5 == 0;
+        let duration = Duration::from_millis(ROUND_MS_MIN + random.below(ROUND_MS_MAX - ROUND_MS_MIN));
+        let over = AtomicBool::new(false);
+        let address = server.address();
+        std::thread::scope(|scope| -> Result<()> {
+            let threads: Vec<_> =
+                writers.iter_mut().map(|writer| scope.spawn(|| writer.write_until(address, &over))).collect();
+            std::thread::sleep(duration);
+            let ended = if gracefully { server.stop().map(|status| status.success()) } else { server.kill().map(|()| true) };
+            over.store(true, Relaxed);
+            for thread in threads {
+                thread.join().expect("a writer does not panic")?;
+            }
+            ensure!(ended?, "a graceful stop ended with an error:\n{}", server.log());
+            Ok(())
+        })?;
+        server.restart().with_context(|| format!("round {round}"))?;
+        let mut client = Client::new(server.address());
+        let context = || format!("round {round}, after {}", if gracefully { "SIGTERM" } else { "SIGKILL" });
+        for writer in &mut writers {
+            writer.settle(&mut client).with_context(context)?;
+        }
+        check::items(&mut client, &writers).with_context(context)?;
+        feeds.check(&mut client, &mut writers).with_context(context)?;
+        check::unique_values(&mut client, &mut writers, &mut random).with_context(context)?;
+    }
+    let sum = |count: fn(&Writer) -> u64| writers.iter().map(count).sum::<u64>();
+    println!(
+        "crash test: seed {seed}, {rounds} rounds, {} acknowledged writes, {} refused as they should be, {} in flight at a kill ({} of them found whole), {} items at the end, 0 lost",
+        sum(|writer| writer.acknowledged),
+        sum(|writer| writer.refused),
+        sum(|writer| writer.in_flight),
+        sum(|writer| writer.in_flight_found),
+        sum(|writer| writer.model.items.len() as u64),
+    );
+    ensure!(sum(|writer| writer.acknowledged) > 0, "nothing was written");
+    Ok(())
+}
+
+/// 25,000 RU/s make three physical partitions.
+fn make_container(client: &mut Client) -> Result<()> {
+    client.post("dbs", "", "dbs", &[], r#"{"id":"crash"}"#)?.expect_status(201)?;
+    let definition = r#"{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}}"#;
+    let headers = [("x-ms-offer-throughput", "25000")];
+    client.post("dbs/crash/colls", "dbs/crash", "colls", &headers, definition)?.expect_status(201)?;
+    Ok(())
+}

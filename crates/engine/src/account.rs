@@ -1,0 +1,249 @@
+//! Everything one server holds: databases, containers and offers, and the calls that change them.
+//!
+//! Reading never waits: names and numbers resolve in an immutable view that each change replaces. Changing goes to
+//! the catalog's one writer (see `catalog::writer`) and comes back as a future; when it is ready the change is
+//! durable and visible, when it failed nothing has changed.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use futures_channel::oneshot;
+use orrery_storage::{SpaceId, Store};
+use parking_lot::Mutex;
+
+use crate::catalog::view::{Containers, View};
+use crate::catalog::writer::{Mailbox, Writer};
+use crate::catalog::{CATALOG_SPACE, load};
+use crate::config::EngineConfig;
+use crate::container::Container;
+use crate::definition::ContainerDefinition;
+use crate::env::Env;
+use crate::error::{Error, Kind, Result};
+use crate::etag::Etag;
+use crate::offer::{Offer, OfferOwner, Throughput};
+use crate::partition::Partition;
+use crate::sweeper::Sweeper;
+
+/// A resource by its name or by the number inside its rid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ref<'n> {
+    Name(&'n str),
+    Number(u32),
+}
+
+/// What containers remember of their database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseIdentity {
+    pub number: u32,
+    pub name: String,
+}
+
+/// A database. Its own properties never change; its containers do, and every handle sees the present ones.
+pub struct Database {
+    pub number: u32,
+    pub name: String,
+    pub etag: Etag,
+    pub ts: u32,
+    pub(crate) identity: Arc<DatabaseIdentity>,
+    pub(crate) containers: ArcSwap<Containers>,
+}
+
+impl Database {
+    pub(crate) fn new(number: u32, name: String, etag: Etag, ts: u32) -> Database {
+        let identity = Arc::new(DatabaseIdentity { number, name: name.clone() });
+        Database { number, name, etag, ts, identity, containers: ArcSwap::default() }
+    }
+
+    /// In creation order.
+    pub fn containers(&self) -> Vec<Arc<Container>> {
+        self.containers.load().by_number.values().cloned().collect()
+    }
+
+    pub fn container(&self, by: Ref<'_>) -> Result<Arc<Container>> {
+        let containers = self.containers.load();
+        let found = match by {
+            Ref::Name(name) => containers.by_name.get(name),
+            Ref::Number(number) => containers.by_number.get(&number),
+        };
+        found.cloned().ok_or_else(Error::not_found)
+    }
+}
+
+/// What every part of an account uses. Containers hold it, so it must not hold the view that holds them.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: Arc<EngineConfig>,
+    pub(crate) env: Arc<dyn Env>,
+}
+
+/// Everything one server holds.
+pub struct Account {
+    number: u32,
+    shared: Arc<Shared>,
+    view: Arc<ArcSwap<View>>,
+    mailbox: Mailbox,
+    /// Taken by `close`.
+    sweeper: Mutex<Option<Sweeper>>,
+}
+
+impl Account {
+    /// Reads the catalog, goes on with drops that a crash interrupted, and starts the background work.
+    pub fn open(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
+        let space = store.open_space(SpaceId(CATALOG_SPACE))?;
+        let shared = Arc::new(Shared { store, config: Arc::new(config), env });
+        let loaded = load::load(&shared, space.as_ref())?;
+        let number = loaded.meta.account;
+        let view = Arc::new(ArcSwap::from_pointee(loaded.view));
+        let writer = Writer {
+            shared: shared.clone(),
+            view: view.clone(),
+            space,
+            meta: loaded.meta,
+            databases: loaded.databases,
+            drops: loaded.drops,
+        };
+        let mailbox = Mailbox::start(writer)?;
+        let account = Arc::new(Account { number, shared, view, mailbox, sweeper: Mutex::new(None) });
+        *account.sweeper.lock() = Some(Sweeper::start(Arc::downgrade(&account)));
+        Ok(account)
+    }
+
+    /// Ends the background work and closes the store. Changes that were already accepted are finished first.
+    pub fn close(&self) -> Result<()> {
+        let sweeper = self.sweeper.lock().take();
+        if let Some(sweeper) = sweeper {
+            sweeper.stop();
+        }
+        self.mailbox.stop();
+        Ok(self.shared.store.close()?)
+    }
+
+    /// A number that tells this account from others.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub fn env(&self) -> &Arc<dyn Env> {
+        &self.shared.env
+    }
+
+    pub fn config(&self) -> &EngineConfig {
+        &self.shared.config
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// Every partition that has been opened so far.
+    pub fn open_partitions(&self) -> Vec<Arc<Partition>> {
+        let mut partitions = Vec::new();
+        for database in self.view.load().databases_by_number.values() {
+            for container in database.containers.load().by_number.values() {
+                partitions.extend(container.open_partitions());
+            }
+        }
+        partitions
+    }
+
+    /// The number of the catalog's last change.
+    pub fn catalog_lsn(&self) -> u64 {
+        self.view.load().lsn
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(Box::new(move |writer| {
+            // A caller that has gone away changes nothing: the catalog's change is made or not by itself.
+            drop(reply.send(change(writer)));
+        }))?;
+        answer.await.unwrap_or_else(|_| Err(Error::new(Kind::WritesStopped, "The server is shutting down.")))
+    }
+}
+
+/// Databases.
+impl Account {
+    pub async fn create_database(&self, name: &str, throughput: Option<Throughput>) -> Result<Arc<Database>> {
+        let name = name.to_owned();
+        self.change(move |writer| writer.create_database(name, throughput)).await
+    }
+
+    /// In creation order.
+    pub fn databases(&self) -> Vec<Arc<Database>> {
+        self.view.load().databases_by_number.values().cloned().collect()
+    }
+
+    pub fn database(&self, by: Ref<'_>) -> Result<Arc<Database>> {
+        self.view.load().database(by).cloned().ok_or_else(Error::not_found)
+    }
+
+    /// Deletes a database with everything in it.
+    pub async fn delete_database(&self, by: Ref<'_>, if_match: Option<&str>) -> Result<()> {
+        let number = self.database(by)?.number;
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.delete_database(number, if_match.as_deref())).await
+    }
+}
+
+/// Containers.
+impl Account {
+    /// `throughput: None` means the database's, when it has some, else the lowest manual one.
+    pub async fn create_container(
+        &self,
+        database: &Arc<Database>,
+        definition: ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Container>> {
+        let database = database.number;
+        self.change(move |writer| writer.create_container(database, definition, throughput)).await
+    }
+
+    /// Changes what may be changed about a container; the handle stays the same.
+    pub async fn replace_container(
+        &self,
+        container: &Arc<Container>,
+        definition: ContainerDefinition,
+        if_match: Option<&str>,
+    ) -> Result<Arc<Container>> {
+        let container = container.clone();
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.replace_container(&container, definition, if_match.as_deref())).await
+    }
+
+    pub async fn delete_container(&self, container: &Arc<Container>, if_match: Option<&str>) -> Result<()> {
+        let container = container.clone();
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.delete_container(&container, if_match.as_deref())).await
+    }
+}
+
+/// Offers.
+impl Account {
+    /// In creation order.
+    pub fn offers(&self) -> Vec<Arc<Offer>> {
+        self.view.load().offers.values().cloned().collect()
+    }
+
+    pub fn offer(&self, number: u32) -> Result<Arc<Offer>> {
+        self.view.load().offers.get(&number).cloned().ok_or_else(Error::not_found)
+    }
+
+    /// The owner's own offer; a container that shares its database's throughput has none.
+    pub fn offer_of(&self, owner: OfferOwner) -> Option<Arc<Offer>> {
+        let view = self.view.load();
+        view.offers.get(view.offers_by_owner.get(&owner)?).cloned()
+    }
+
+    pub async fn replace_offer(
+        &self,
+        number: u32,
+        throughput: Throughput,
+        if_match: Option<&str>,
+    ) -> Result<Arc<Offer>> {
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.replace_offer(number, throughput, if_match.as_deref())).await
+    }
+}

@@ -1,0 +1,378 @@
+//! The changes of the catalog: each checks, prepares its rows, commits them, and then shows the result.
+//!
+//! Everything is checked against the writer's own state, which nobody else changes; what the caller saw when it
+//! asked may be old by now.
+
+use std::sync::Arc;
+
+use orrery_model::PartitionKeyDefinition;
+
+use crate::account::{Database, Ref};
+use crate::catalog::load::{history_of_rows, offer_of_row, slots_of_rows};
+use crate::catalog::rows::{ContainerRow, DatabaseRow, OfferRow, RangeRow, RangeStatus, RowKey, drop_value};
+use crate::catalog::view::Containers;
+use crate::catalog::writer::{Prepared, Writer};
+use crate::catalog::{
+    CONTAINER_NUMBER_MAX, CONTAINERS_MAX, DATABASES_MAX, OFFER_NUMBER_MAX, PARTITIONS_MAX,
+    SHARED_CONTAINERS_MAX,
+};
+use crate::container::{Container, Version};
+use crate::definition::{ContainerDefinition, names};
+use crate::error::{Error, Kind, Result};
+use crate::etag::Etag;
+use crate::offer::{MANUAL_MIN, Offer, OfferOwner, Throughput};
+
+/// Databases.
+impl Writer {
+    pub(crate) fn create_database(
+        &mut self,
+        name: String,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Database>> {
+        names::check(&name)?;
+        if let Some(throughput) = throughput {
+            throughput.check_new()?;
+        }
+        let view = self.view.load();
+        if view.databases_by_name.contains_key(&name) {
+            return Err(Error::already_exists());
+        }
+        if view.databases_by_number.len() >= DATABASES_MAX {
+            let message = format!("The account has reached its limit of {DATABASES_MAX} databases.");
+            return Err(Error::new(Kind::Forbidden, message));
+        }
+        let mut change = self.prepare();
+        let number = next(&mut change.meta.next_database, u32::MAX, "database")?;
+        let (lsn, ts) = (change.meta.lsn, change.ts);
+        let row = DatabaseRow { lsn, ts, next_container: 1, name };
+        change.put(RowKey::Database(number), row.encode());
+        let offer = match throughput {
+            Some(throughput) => Some(prepare_offer(&mut change, OfferOwner::Database(number), throughput)?),
+            None => None,
+        };
+        self.commit(change)?;
+        let database = Arc::new(Database::new(number, row.name.clone(), Etag::new(lsn, ts), ts));
+        self.databases.insert(number, row);
+        self.publish(|view| {
+            view.insert_database(database.clone());
+            offer.into_iter().for_each(|offer| view.insert_offer(offer));
+        });
+        Ok(database)
+    }
+
+    pub(crate) fn delete_database(&mut self, number: u32, if_match: Option<&str>) -> Result<()> {
+        let database = self.database(number)?;
+        check_match(database.etag, if_match)?;
+        let containers = database.containers();
+        let mut change = self.prepare();
+        change.delete(RowKey::Database(number));
+        self.prepare_offer_delete(&mut change, OfferOwner::Database(number));
+        for container in &containers {
+            self.prepare_container_delete(&mut change, container);
+        }
+        self.commit(change)?;
+        self.databases.remove(&number);
+        self.publish(|view| {
+            view.remove_database(&database);
+            view.remove_offer_of(OfferOwner::Database(number));
+            for container in &containers {
+                view.remove_offer_of(owner_of(container));
+            }
+        });
+        database.containers.store(Arc::new(Containers::default()));
+        containers.iter().for_each(|container| self.end(container));
+        Ok(())
+    }
+
+    /// The present database, which the caller's handle may no longer be.
+    fn database(&self, number: u32) -> Result<Arc<Database>> {
+        self.view.load().database(Ref::Number(number)).cloned().ok_or_else(Error::not_found)
+    }
+}
+
+/// Containers.
+impl Writer {
+    pub(crate) fn create_container(
+        &mut self,
+        database: u32,
+        definition: ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Container>> {
+        let database = self.database(database).map_err(|_| Error::owner_not_found())?;
+        let containers = database.containers.load_full();
+        if containers.by_name.contains_key(&definition.id) {
+            return Err(Error::already_exists());
+        }
+        if containers.by_number.len() >= CONTAINERS_MAX {
+            let message = format!("The database has reached its limit of {CONTAINERS_MAX} containers.");
+            return Err(Error::new(Kind::Forbidden, message));
+        }
+        let grant = self.grant(&database, &definition, throughput)?;
+        let partitions = self.partition_count(&definition.partition_key, grant.throughput())?;
+
+        let mut change = self.prepare();
+        let (lsn, ts) = (change.meta.lsn, change.ts);
+        let mut database_row =
+            self.databases.get(&database.number).cloned().ok_or_else(Error::owner_not_found)?;
+        let number = next(&mut database_row.next_container, CONTAINER_NUMBER_MAX, "container")?;
+        change.put(RowKey::Database(database.number), database_row.encode());
+        let row = ContainerRow { lsn, ts, next_range: partitions, definition: definition.json.to_string() };
+        change.put(RowKey::Container(database.number, number), row.encode());
+        let mut ranges = Vec::with_capacity(partitions as usize);
+        let boundaries = definition.partition_key.boundaries(partitions);
+        for (id, bounds) in boundaries.windows(2).enumerate() {
+            let id = id as u32;
+            let range = RangeRow {
+                lsn,
+                ts,
+                start_lsn: 0,
+                space: next(&mut change.meta.next_space, u32::MAX, "space")?,
+                status: RangeStatus::Online,
+                owner: 0,
+                epoch: 0,
+                min: bounds[0].clone(),
+                max: bounds[1].clone(),
+                parents: Vec::new(),
+            };
+            change.put(RowKey::Range(database.number, number, id), range.encode());
+            ranges.push((id, range));
+        }
+        let offer = match grant {
+            Grant::Own(throughput) => {
+                Some(prepare_offer(&mut change, OfferOwner::Container(database.number, number), throughput)?)
+            }
+            Grant::Shared(_) => None,
+        };
+        self.commit(change)?;
+
+        self.databases.insert(database.number, database_row);
+        let version = Version { definition: Arc::new(definition), etag: Etag::new(lsn, ts), ts };
+        let slots = slots_of_rows(&ranges);
+        let identity = database.identity.clone();
+        let history = history_of_rows(&ranges, row.next_range);
+        let container =
+            Arc::new(Container::new(number, identity, version, slots, history, self.shared.clone()));
+        self.publish(|view| offer.into_iter().for_each(|offer| view.insert_offer(offer)));
+        let mut containers = Containers::clone(&containers);
+        containers.insert(container.clone());
+        database.containers.store(Arc::new(containers));
+        Ok(container)
+    }
+
+    pub(crate) fn replace_container(
+        &mut self,
+        container: &Arc<Container>,
+        definition: ContainerDefinition,
+        if_match: Option<&str>,
+    ) -> Result<Arc<Container>> {
+        self.check_present(container)?;
+        let old = container.core().version();
+        check_match(old.etag, if_match)?;
+        let definition = old.definition.replaced_by(definition)?;
+        let mut change = self.prepare();
+        let (lsn, ts) = (change.meta.lsn, change.ts);
+        let next_range = container.history().next_range;
+        let row = ContainerRow { lsn, ts, next_range, definition: definition.json.to_string() };
+        change.put(RowKey::Container(container.database().number, container.number()), row.encode());
+        self.commit(change)?;
+        container.set_version(Version { definition: Arc::new(definition), etag: Etag::new(lsn, ts), ts });
+        self.publish(|_| ());
+        Ok(container.clone())
+    }
+
+    pub(crate) fn delete_container(
+        &mut self,
+        container: &Arc<Container>,
+        if_match: Option<&str>,
+    ) -> Result<()> {
+        let database = self.check_present(container)?;
+        check_match(container.etag(), if_match)?;
+        let mut change = self.prepare();
+        self.prepare_container_delete(&mut change, container);
+        self.commit(change)?;
+        let mut containers = Containers::clone(&database.containers.load());
+        containers.remove(container);
+        database.containers.store(Arc::new(containers));
+        self.publish(|view| view.remove_offer_of(owner_of(container)));
+        self.end(container);
+        Ok(())
+    }
+
+    fn prepare_container_delete(&self, change: &mut Prepared, container: &Container) {
+        let (database, number) = (container.database().number, container.number());
+        change.delete(RowKey::Container(database, number));
+        for (range, space) in &container.history().rows {
+            change.delete(RowKey::Range(database, number, *range));
+            // A space that is already gone is dropped once more, which does no harm.
+            change.put(RowKey::Drop(space.0), drop_value());
+        }
+        self.prepare_offer_delete(change, owner_of(container));
+    }
+
+    /// After the delete is durable: refuses what is still on its way to the container and frees its spaces.
+    fn end(&mut self, container: &Container) {
+        container.mark_deleted();
+        self.queue_drops(container.history().rows.iter().map(|(_, space)| space.0));
+    }
+
+    /// Fails when the container was deleted, also when a new one has its name.
+    fn check_present(&self, container: &Container) -> Result<Arc<Database>> {
+        let database = self.database(container.database().number)?;
+        match database.containers.load().by_number.contains_key(&container.number()) {
+            true => Ok(database),
+            false => Err(Error::not_found()),
+        }
+    }
+
+    /// Which throughput a new container gets, and whether it is its own.
+    fn grant(
+        &self,
+        database: &Database,
+        definition: &ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Grant> {
+        let view = self.view.load();
+        let shared = view.offer_of(OfferOwner::Database(database.number));
+        match (throughput, shared) {
+            (Some(throughput), _) => {
+                match definition.partition_key.system_key {
+                    true => throughput.check_new_fixed()?,
+                    false => throughput.check_new()?,
+                }
+                Ok(Grant::Own(throughput))
+            }
+            (None, Some(_)) if definition.partition_key.system_key => {
+                Err(Error::bad_request("Shared throughput collection should have a partition key"))
+            }
+            (None, Some(offer)) => {
+                let containers = database.containers.load();
+                let sharing = containers.by_number.values().filter(|c| view.offer_of(owner_of(c)).is_none());
+                if sharing.count() >= SHARED_CONTAINERS_MAX {
+                    return Err(Error::bad_request(format!(
+                        "The database already has {SHARED_CONTAINERS_MAX} collections that share its throughput. \
+                         Create this collection with its own throughput."
+                    )));
+                }
+                Ok(Grant::Shared(offer.throughput))
+            }
+            (None, None) => Ok(Grant::Own(Throughput::Manual(MANUAL_MIN))),
+        }
+    }
+
+    /// `ceil(T / t)`, and one for a container that has no key to divide by.
+    fn partition_count(&self, key: &PartitionKeyDefinition, throughput: Throughput) -> Result<u32> {
+        if key.system_key {
+            return Ok(1);
+        }
+        let count =
+            throughput.ceiling().div_ceil(self.shared.config.partition_throughput_limit.max(1)).max(1);
+        if count > PARTITIONS_MAX {
+            return Err(Error::bad_request(format!(
+                "{count} physical partitions would be needed; a container can be created with at most {PARTITIONS_MAX}."
+            )));
+        }
+        Ok(count)
+    }
+}
+
+/// Offers.
+impl Writer {
+    pub(crate) fn replace_offer(
+        &mut self,
+        number: u32,
+        throughput: Throughput,
+        if_match: Option<&str>,
+    ) -> Result<Arc<Offer>> {
+        let view = self.view.load_full();
+        let old = view.offers.get(&number).ok_or_else(Error::not_found)?;
+        check_match(old.etag, if_match)?;
+        let (fixed, size_bytes) = self.owner_facts(old.owner);
+        let storage_max_ever_kb = old.storage_max_ever_kb.max(size_bytes / 1024);
+        throughput.check_replace(old.throughput_max_ever, storage_max_ever_kb, fixed)?;
+        let mut change = self.prepare();
+        let row = OfferRow {
+            lsn: change.meta.lsn,
+            ts: change.ts,
+            owner: old.owner,
+            throughput,
+            throughput_max_ever: old.throughput_max_ever.max(throughput.ceiling()),
+            storage_max_ever_kb,
+        };
+        change.put(RowKey::Offer(number), row.encode());
+        self.commit(change)?;
+        let offer = Arc::new(offer_of_row(number, &row));
+        self.publish(|view| view.insert_offer(offer.clone()));
+        Ok(offer)
+    }
+
+    /// Whether the owner is a container without a key, and the bytes it holds.
+    fn owner_facts(&self, owner: OfferOwner) -> (bool, u64) {
+        let (OfferOwner::Database(number) | OfferOwner::Container(number, _)) = owner;
+        let Ok(database) = self.database(number) else { return (false, 0) };
+        match owner {
+            OfferOwner::Database(_) => {
+                (false, database.containers().iter().map(|container| container.usage().size_bytes).sum())
+            }
+            OfferOwner::Container(_, number) => match database.container(Ref::Number(number)) {
+                Ok(container) => {
+                    (container.definition().partition_key.system_key, container.usage().size_bytes)
+                }
+                Err(_) => (false, 0),
+            },
+        }
+    }
+
+    fn prepare_offer_delete(&self, change: &mut Prepared, owner: OfferOwner) {
+        if let Some(offer) = self.view.load().offer_of(owner) {
+            change.delete(RowKey::Offer(offer.number));
+        }
+    }
+}
+
+/// The throughput behind a new container.
+enum Grant {
+    Own(Throughput),
+    Shared(Throughput),
+}
+
+impl Grant {
+    fn throughput(&self) -> Throughput {
+        let (Grant::Own(throughput) | Grant::Shared(throughput)) = self;
+        *throughput
+    }
+}
+
+fn prepare_offer(change: &mut Prepared, owner: OfferOwner, throughput: Throughput) -> Result<Arc<Offer>> {
+    let number = next(&mut change.meta.next_offer, OFFER_NUMBER_MAX, "offer")?;
+    let row = OfferRow {
+        lsn: change.meta.lsn,
+        ts: change.ts,
+        owner,
+        throughput,
+        throughput_max_ever: throughput.ceiling(),
+        storage_max_ever_kb: 0,
+    };
+    change.put(RowKey::Offer(number), row.encode());
+    Ok(Arc::new(offer_of_row(number, &row)))
+}
+
+fn owner_of(container: &Container) -> OfferOwner {
+    OfferOwner::Container(container.database().number, container.number())
+}
+
+fn check_match(etag: Etag, if_match: Option<&str>) -> Result<()> {
+    match if_match {
+        Some(header) if !etag.matches(header) => Err(Error::precondition_failed()),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the next number; the last one of all is never given, so that a counter cannot wrap.
+fn next(counter: &mut u32, max: u32, what: &str) -> Result<u32> {
+    let number = *counter;
+    if number >= max {
+        return Err(Error::new(Kind::Forbidden, format!("This account has used up its {what} numbers.")));
+    }
+    *counter = number + 1;
+    Ok(number)
+}

@@ -1,0 +1,254 @@
+//! Reading the catalog at the start, and founding it in an empty store.
+//!
+//! Rows come back by kind and then by number, so each row finds what it belongs to already there; a row that does
+//! not is damage and ends the start with its name. Nothing but space 0 is touched: partitions open when needed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use orrery_storage::{Commit, Direction, KeyRange, Space, SpaceId, Table};
+
+use crate::account::{Database, Ref, Shared};
+use crate::catalog::rows::{
+    ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, damaged,
+};
+use crate::catalog::view::{Containers, View};
+use crate::container::{Container, RangeHistory, RangeInfo, Slot, Version};
+use crate::definition::ContainerDefinition;
+use crate::error::{Error, Result};
+use crate::etag::Etag;
+use crate::offer::Offer;
+
+/// The catalog as it was stored.
+pub(crate) struct Loaded {
+    pub(crate) meta: MetaRow,
+    pub(crate) view: View,
+    pub(crate) databases: HashMap<u32, DatabaseRow>,
+    pub(crate) drops: BTreeSet<u32>,
+}
+
+pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
+    let mut meta = None;
+    let mut view = View::default();
+    let mut databases = HashMap::new();
+    let mut containers: BTreeMap<(u32, u32), (ContainerRow, Vec<(u32, RangeRow)>)> = BTreeMap::new();
+    let mut drops = BTreeSet::new();
+
+    let mut rows = space.snapshot()?.scan(Table::Feed, KeyRange::all(), Direction::Forward);
+    while let Some(row) = rows.next_row() {
+        let row = row?;
+        match RowKey::decode(&row.key).ok_or_else(|| damaged("a row has an unknown key"))? {
+            RowKey::Meta => meta = Some(MetaRow::decode(&row.value)?),
+            RowKey::Database(number) => {
+                let row = DatabaseRow::decode(&row.value)?;
+                let etag = Etag::new(row.lsn, row.ts);
+                view.insert_database(Arc::new(Database::new(number, row.name.clone(), etag, row.ts)));
+                databases.insert(number, row);
+            }
+            RowKey::Container(database, number) => {
+                containers.insert((database, number), (ContainerRow::decode(&row.value)?, Vec::new()));
+            }
+            RowKey::Range(database, container, id) => containers
+                .get_mut(&(database, container))
+                .ok_or_else(|| damaged(&format!("range {id} belongs to no container")))?
+                .1
+                .push((id, RangeRow::decode(&row.value)?)),
+            RowKey::Offer(number) => {
+                view.insert_offer(Arc::new(offer_of_row(number, &OfferRow::decode(&row.value)?)))
+            }
+            RowKey::Drop(space) => drop(drops.insert(space)),
+        }
+    }
+
+    let mut by_database: HashMap<u32, Containers> = HashMap::new();
+    for ((database, number), (row, ranges)) in containers {
+        let owner = view
+            .database(Ref::Number(database))
+            .ok_or_else(|| damaged(&format!("container {number} belongs to no database")))?;
+        let definition = ContainerDefinition::parse_stored(&row.definition)
+            .map_err(|error| damaged(&format!("the definition of container {number}: {error}")))?;
+        let version =
+            Version { definition: Arc::new(definition), etag: Etag::new(row.lsn, row.ts), ts: row.ts };
+        let slots = slots_of_rows(&ranges);
+        check_cover(&slots).map_err(|what| damaged(&format!("container {number}: {what}")))?;
+        let history = history_of_rows(&ranges, row.next_range);
+        let container =
+            Container::new(number, owner.identity.clone(), version, slots, history, shared.clone());
+        by_database.entry(database).or_default().insert(Arc::new(container));
+    }
+    for (number, containers) in by_database {
+        if let Some(database) = view.database(Ref::Number(number)) {
+            database.containers.store(Arc::new(containers));
+        }
+    }
+
+    let meta = match meta {
+        Some(meta) => meta,
+        None if view.databases_by_number.is_empty() && drops.is_empty() => found(shared, space)?,
+        None => return Err(damaged("its first row is missing")),
+    };
+    view.lsn = meta.lsn;
+    Ok(Loaded { meta, view, databases, drops })
+}
+
+pub(crate) fn offer_of_row(number: u32, row: &OfferRow) -> Offer {
+    Offer {
+        number,
+        owner: row.owner,
+        throughput: row.throughput,
+        minimum: row.throughput.minimum(row.throughput_max_ever, row.storage_max_ever_kb),
+        throughput_max_ever: row.throughput_max_ever,
+        storage_max_ever_kb: row.storage_max_ever_kb,
+        etag: Etag::new(row.lsn, row.ts),
+        ts: row.ts,
+    }
+}
+
+/// The map of ranges that clients may use: those that serve.
+pub(crate) fn slots_of_rows(ranges: &[(u32, RangeRow)]) -> Vec<Slot> {
+    let serving = || ranges.iter().filter(|(_, row)| row.status != RangeStatus::Gone);
+    let fraction = 1.0 / serving().count().max(1) as f64;
+    serving()
+        .map(|(id, row)| {
+            let info = RangeInfo {
+                id: *id,
+                min: row.min.clone(),
+                max: row.max.clone(),
+                parents: row.parents.clone(),
+                lsn: row.start_lsn,
+                throughput_fraction: fraction,
+                etag: Etag::new(row.lsn, row.ts),
+                ts: row.ts,
+            };
+            Slot::new(info, SpaceId(row.space))
+        })
+        .collect()
+}
+
+pub(crate) fn history_of_rows(ranges: &[(u32, RangeRow)], next_range: u32) -> RangeHistory {
+    RangeHistory { rows: ranges.iter().map(|(id, row)| (*id, SpaceId(row.space))).collect(), next_range }
+}
+
+/// Ranges must cover the hash space without gap or overlap; anything else would lose keys.
+fn check_cover(slots: &[Slot]) -> Result<(), &'static str> {
+    let mut ranges: Vec<_> = slots.iter().map(|slot| (&slot.info.min, &slot.info.max)).collect();
+    ranges.sort();
+    let starts = ranges.first().is_some_and(|(min, _)| **min == orrery_model::Epk::MIN);
+    let ends = ranges.last().is_some_and(|(_, max)| **max == orrery_model::Epk::max());
+    let joined = ranges.windows(2).all(|pair| pair[0].1 == pair[1].0);
+    if starts && ends && joined { Ok(()) } else { Err("its ranges do not cover the hash space") }
+}
+
+/// Writes the first row of a new account.
+fn found(shared: &Shared, space: &dyn Space) -> Result<MetaRow> {
+    let random = shared.env.random_u64();
+    let meta = MetaRow {
+        account: ((random >> 32) as u32).max(1),
+        lsn: 1,
+        // Not 1: a client that outlives an in-memory server must not take the next server's first database for the
+        // one it knew. Thirty bits leave room to count upwards for ever.
+        next_database: (random as u32 & 0x3FFF_FFFF) | 0x0100_0000,
+        next_offer: 1,
+        next_space: 1,
+    };
+    let mut commit = Commit::default();
+    commit.put(Table::Feed, RowKey::Meta.encode(), meta.encode());
+    space.commit(commit, shared.config.durability).map_err(Error::from)?;
+    Ok(meta)
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_model::Epk;
+    use orrery_storage::{MemoryStore, Store};
+
+    use super::*;
+    use crate::account::Account;
+    use crate::config::EngineConfig;
+    use crate::env::TestEnv;
+    use crate::error::Kind;
+    use crate::partition::wait;
+
+    fn open(store: &Arc<dyn Store>) -> Arc<Account> {
+        Account::open(store.clone(), EngineConfig::default(), Arc::new(TestEnv::new(0, 1))).unwrap()
+    }
+
+    /// A container whose range 0 was split into 1 and 2, as rows say it.
+    fn split(store: &Arc<dyn Store>) {
+        let account = open(store);
+        let database = wait(account.create_database("db", None)).unwrap();
+        let json = serde_json::json!({ "id": "c", "partitionKey": { "paths": ["/pk"], "version": 2 } });
+        let definition = ContainerDefinition::parse(&json, "2020-07-15").unwrap();
+        wait(account.create_container(&database, definition, None)).unwrap();
+        let number = database.number;
+        drop((account, database));
+        let middle = Epk::from_hex("1FFFFFFF").unwrap();
+        let row = |min: &Epk, max: &Epk, space, status, parents: &[u32]| RangeRow {
+            lsn: 9,
+            ts: 1,
+            start_lsn: if parents.is_empty() { 0 } else { 40 },
+            space,
+            status,
+            owner: 0,
+            epoch: 0,
+            min: min.clone(),
+            max: max.clone(),
+            parents: parents.to_vec(),
+        };
+        let rows = [
+            row(&Epk::MIN, &Epk::max(), 1, RangeStatus::Gone, &[]),
+            row(&Epk::MIN, &middle, 2, RangeStatus::Online, &[0]),
+            row(&middle, &Epk::max(), 3, RangeStatus::Splitting, &[0]),
+        ];
+        let mut commit = Commit::default();
+        for (id, row) in rows.iter().enumerate() {
+            commit.put(Table::Feed, RowKey::Range(number, 1, id as u32).encode(), row.encode());
+        }
+        let space = store.open_space(SpaceId(0)).unwrap();
+        space.commit(commit, orrery_storage::Durability::Strict).unwrap();
+    }
+
+    #[test]
+    fn a_range_that_was_split_is_gone_and_its_children_serve() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        split(&store);
+        let account = open(&store);
+        let container = account.database(Ref::Name("db")).unwrap().container(Ref::Name("c")).unwrap();
+        let ranges = container.ranges();
+        assert_eq!(ranges.iter().map(|range| range.id).collect::<Vec<_>>(), [1, 2]);
+        assert!(ranges.iter().all(|range| range.parents == [0] && range.lsn == 40));
+        assert_eq!(container.partition(0).err().unwrap().kind, Kind::RangeGone);
+        assert_eq!(container.partition(2).unwrap().range_id(), 2);
+    }
+
+    #[test]
+    fn deleting_a_container_that_was_split_leaves_no_rows_of_any_range() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        split(&store);
+        let account = open(&store);
+        let container = account.database(Ref::Name("db")).unwrap().container(Ref::Name("c")).unwrap();
+        wait(account.delete_container(&container, None)).unwrap();
+        drop(account);
+        let rows = store.open_space(SpaceId(0)).unwrap().snapshot().unwrap();
+        let mut rows = rows.scan(Table::Feed, KeyRange::all(), Direction::Forward);
+        while let Some(row) = rows.next_row() {
+            let key = RowKey::decode(&row.unwrap().key).unwrap();
+            assert!(!matches!(key, RowKey::Range(..) | RowKey::Container(..)), "{key:?} is left");
+        }
+        assert!(open(&store).database(Ref::Name("db")).unwrap().containers().is_empty());
+    }
+
+    #[test]
+    fn ranges_with_a_gap_are_refused() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        split(&store);
+        let number = open(&store).databases()[0].number;
+        let mut commit = Commit::default();
+        commit.delete(Table::Feed, RowKey::Range(number, 1, 2).encode());
+        let space = store.open_space(SpaceId(0)).unwrap();
+        space.commit(commit, orrery_storage::Durability::Strict).unwrap();
+        let error =
+            Account::open(store, EngineConfig::default(), Arc::new(TestEnv::new(0, 1))).err().unwrap();
+        assert!(error.message.contains("do not cover the hash space"), "{error}");
+    }
+}

@@ -1,0 +1,30 @@
+//! The limits and choices of one account, fixed while it is open.
+
+use orrery_storage::Durability;
+
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// RU/s that one physical partition serves: a container of `T` RU/s starts with `ceil(T / this)` of them.
+    pub partition_throughput_limit: u32,
+    /// Bytes at which a physical partition is due to be split.
+    pub partition_size_limit: u64,
+    /// Bytes that the items of one partition key value may take.
+    pub logical_partition_size_limit: u64,
+    /// Bytes that a container without a partition key may take.
+    pub fixed_container_size_limit: u64,
+    pub durability: Durability,
+}
+
+const GIB: u64 = 1024 * 1024 * 1024;
+
+impl Default for EngineConfig {
+    fn default() -> EngineConfig {
+        EngineConfig {
+            partition_throughput_limit: 10_000,
+            partition_size_limit: 50 * GIB,
+            logical_partition_size_limit: 20 * GIB,
+            fixed_container_size_limit: 10 * GIB,
+            durability: Durability::Strict,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What can go wrong, by what the caller can do about it.
+//!
+//! `Kind` is closed on purpose: every api maps it in one exhaustive `match`, so a new kind does not compile until
+//! each wire has decided what it looks like there. `message` is for the client and carries no secrets; `cause` is
+//! for the log and is never sent.
+
+use orrery_storage::StoreError;
+
+/// An error of the engine. `Display` is the message for the client.
+#[derive(Debug)]
+pub struct Error {
+    pub kind: Kind,
+    pub message: String,
+    pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// What the refused request cost. 0 where the partition had nothing to do.
+    pub charge_ru: f64,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    NotFound,
+    /// The database or container that a request goes through is missing (the item itself was never looked for).
+    OwnerNotFound,
+    AlreadyExists,
+    UniqueKeyViolated,
+    PreconditionFailed,
+    /// The condition of a patch did not hold.
+    PatchConditionFailed,
+    NotModified,
+    BadRequest,
+    /// The key given with the request is not the key inside the item.
+    PartitionKeyMismatch,
+    /// The request was meant for an earlier container of the same name.
+    StaleContainer,
+    /// The partition key range does not exist any more; the client must read the map of ranges again.
+    RangeGone,
+    /// The session token names a change that this partition has not seen.
+    SessionAhead,
+    TooLarge,
+    Forbidden,
+    /// A logical partition or a fixed container has reached its size limit.
+    PartitionFull,
+    Throttled {
+        retry_after_ms: u64,
+    },
+    /// Another writer got in between; the same request may succeed when sent again.
+    Conflict,
+    /// An operation of an atomic batch that was not tried, or was undone, because another one failed.
+    FailedDependency,
+    MethodNotAllowed,
+    /// The store refuses writes until the process is restarted; the message says why.
+    WritesStopped,
+    Internal,
+}
+
+/// The service's text for a resource that is not there.
+pub const NOT_FOUND: &str = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found";
+/// The service's text for a name or id that is taken.
+pub const ALREADY_EXISTS: &str = "Resource with specified id, name, or unique index already exists.";
+/// The service's text for an etag that is not the current one.
+pub const PRECONDITION_FAILED: &str = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed";
+
+impl Error {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), cause: None, charge_ru: 0.0 }
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Error {
+        Error::new(Kind::BadRequest, message)
+    }
+
+    pub fn not_found() -> Error {
+        Error::new(Kind::NotFound, NOT_FOUND)
+    }
+
+    pub fn owner_not_found() -> Error {
+        Error::new(Kind::OwnerNotFound, NOT_FOUND)
+    }
+
+    pub fn already_exists() -> Error {
+        Error::new(Kind::AlreadyExists, ALREADY_EXISTS)
+    }
+
+    pub fn precondition_failed() -> Error {
+        Error::new(Kind::PreconditionFailed, PRECONDITION_FAILED)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Error {
+        Error::new(Kind::Internal, message)
+    }
+
+    /// Says what the refusal cost.
+    pub fn charged(mut self, charge_ru: f64) -> Error {
+        self.charge_ru = charge_ru;
+        self
+    }
+
+    /// Adds what the log should know.
+    pub fn caused_by(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        self.cause = Some(cause.into());
+        self
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as _)
+    }
+}
+
+impl From<StoreError> for Error {
+    /// What a client may learn about the store: whether writing again can help, and nothing about files.
+    fn from(error: StoreError) -> Error {
+        let (kind, message) = match &error {
+            StoreError::WritesStopped(_) => (Kind::WritesStopped, error.to_string()),
+            StoreError::Closed => (Kind::WritesStopped, "The server is shutting down.".to_owned()),
+            StoreError::Fenced(_) => {
+                (Kind::RangeGone, "The partition is served by another owner.".to_owned())
+            }
+            // Only a reader that was held up for minutes sees this; asking again takes a new snapshot.
+            StoreError::SnapshotExpired => {
+                (Kind::Conflict, "The request took too long; please retry.".to_owned())
+            }
+            StoreError::Limit(_) => (Kind::TooLarge, "Request size is too large".to_owned()),
+            StoreError::Damaged(_) | StoreError::Io(_) | StoreError::Refused(_) => {
+                (Kind::Internal, "The store could not read its data.".to_owned())
+            }
+        };
+        Error { kind, message, cause: Some(Box::new(error)), charge_ru: 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_store_says_why_and_keeps_its_cause() {
+        let error = Error::from(StoreError::WritesStopped("no space left on device".into()));
+        assert_eq!(error.kind, Kind::WritesStopped);
+        assert!(error.message.contains("no space left"));
+        assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn damage_does_not_tell_the_client_about_files() {
+        let error = Error::from(StoreError::Damaged("table 7 of /data/secret".into()));
+        assert_eq!(error.kind, Kind::Internal);
+        assert!(!error.message.contains("secret"));
+    }
+}

@@ -1,0 +1,291 @@
+//! Items as callers see them: what is stored, what can be asked, what comes back.
+//!
+//! An [`Item`] is one stored version: the document in its stored form plus what the row's header says about it. The
+//! wire's system properties (`_rid`, `_etag`, `_ts` …) are made from these fields by whoever writes the answer; they
+//! are never part of the document.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use orrery_model::{PatchOp, Raw};
+
+use crate::error::{Error, Kind, Result};
+use crate::etag::Etag;
+
+/// Largest item, as JSON text.
+pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Longest id, in bytes.
+pub const ID_BYTES_MAX: usize = 1023;
+/// Most operations in one patch.
+pub const PATCH_OPERATIONS_MAX: usize = 10;
+
+/// One stored version of an item.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Given at creation and kept by updates; grows with time within a partition. 60 bits.
+    pub number: u64,
+    /// The commit that wrote this version.
+    pub lsn: u64,
+    /// Which change of that commit it was.
+    pub sub: u8,
+    /// Second of the write.
+    pub ts: u32,
+    pub etag: Etag,
+    /// The item's own time to live.
+    pub ttl: Option<i32>,
+    /// Trailing members of the document that patches added; they are printed after the system properties.
+    pub late_members: u16,
+    /// In stored form.
+    pub document: Bytes,
+}
+
+impl Item {
+    /// The document. A row that cannot be read as one is an empty string value, never a panic; the store's checksums
+    /// make that a thing of bad memory, not of bad disks.
+    pub fn body(&self) -> Raw<'_> {
+        Raw::document(&self.document).unwrap_or_else(|_| unreadable())
+    }
+
+    pub fn id(&self) -> &str {
+        self.body().get("id").and_then(Raw::as_str).unwrap_or_default()
+    }
+}
+
+/// A document that has no members, for rows that cannot be read.
+fn unreadable() -> Raw<'static> {
+    static EMPTY: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    let empty = EMPTY.get_or_init(|| orrery_model::Value::Object(Vec::new()).to_document());
+    Raw::document(empty).expect("just written by the same library")
+}
+
+/// What a client has seen so far: a partition that is behind any of these must not answer it.
+pub type SessionRequirement = Vec<(u32, u64)>;
+
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    pub if_none_match: Option<String>,
+    pub session: SessionRequirement,
+}
+
+/// A write of one item, alone or inside a batch.
+#[derive(Debug, Clone)]
+pub struct Write {
+    pub operation: Operation,
+    pub if_match: Option<String>,
+    pub if_none_match: Option<String>,
+    pub session: SessionRequirement,
+}
+
+impl Write {
+    pub fn new(operation: Operation) -> Write {
+        Write { operation, if_match: None, if_none_match: None, session: SessionRequirement::new() }
+    }
+
+    pub fn if_match(mut self, etag: impl Into<String>) -> Write {
+        self.if_match = Some(etag.into());
+        self
+    }
+
+    pub fn if_none_match(mut self, etag: impl Into<String>) -> Write {
+        self.if_none_match = Some(etag.into());
+        self
+    }
+}
+
+impl From<Operation> for Write {
+    fn from(operation: Operation) -> Write {
+        Write::new(operation)
+    }
+}
+
+/// Decides on the stored version whether a patch may go ahead.
+pub type Condition = Arc<dyn Fn(&Item) -> Result<bool> + Send + Sync>;
+
+/// `document` is in stored form and without system properties.
+#[derive(Clone)]
+pub enum Operation {
+    Create {
+        id: String,
+        document: Bytes,
+    },
+    Upsert {
+        id: String,
+        document: Bytes,
+    },
+    Replace {
+        id: String,
+        document: Bytes,
+    },
+    Patch {
+        id: String,
+        operations: Vec<PatchOp>,
+        condition: Option<Condition>,
+    },
+    Delete {
+        id: String,
+    },
+    /// Only inside batches.
+    Read {
+        id: String,
+    },
+}
+
+impl Operation {
+    pub fn id(&self) -> &str {
+        match self {
+            Operation::Create { id, .. }
+            | Operation::Upsert { id, .. }
+            | Operation::Replace { id, .. }
+            | Operation::Patch { id, .. }
+            | Operation::Delete { id }
+            | Operation::Read { id } => id,
+        }
+    }
+}
+
+impl std::fmt::Debug for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self {
+            Operation::Create { .. } => "Create",
+            Operation::Upsert { .. } => "Upsert",
+            Operation::Replace { .. } => "Replace",
+            Operation::Patch { .. } => "Patch",
+            Operation::Delete { .. } => "Delete",
+            Operation::Read { .. } => "Read",
+        };
+        write!(f, "{name}({:?})", self.id())
+    }
+}
+
+/// Where an answer stands in the history of its partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    pub range_id: u32,
+    /// The partition's last published commit; of a write, its own.
+    pub lsn: u64,
+    /// The commit that wrote the item the answer is about.
+    pub item_lsn: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct ItemReply {
+    pub item: Item,
+    pub charge_ru: f64,
+    pub at: Position,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Created,
+    Replaced,
+    Deleted,
+    /// A read inside a batch.
+    Read,
+}
+
+#[derive(Debug, Clone)]
+pub struct WriteReply {
+    pub outcome: Outcome,
+    /// The version that was written; of a delete, nothing.
+    pub item: Option<Item>,
+    pub charge_ru: f64,
+    pub at: Position,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct WriteAck {
+    pub charge_ru: f64,
+    pub at: Position,
+}
+
+const ITEM_NOT_FOUND: &str = "Entity with the specified id does not exist in the system. More info: https://aka.ms/cosmosdb-tsg-not-found";
+const ITEM_EXISTS: &str = "Entity with the specified id already exists in the system.";
+const ITEM_PRECONDITION_FAILED: &str =
+    "Operation cannot be performed because one of the specified precondition is not met.";
+pub(crate) const INVALID_INPUT: &str = "One of the specified inputs is invalid";
+
+pub(crate) fn not_found() -> Error {
+    Error::new(Kind::NotFound, ITEM_NOT_FOUND)
+}
+
+pub(crate) fn already_exists() -> Error {
+    Error::new(Kind::AlreadyExists, ITEM_EXISTS)
+}
+
+pub(crate) fn unique_key_violated() -> Error {
+    Error::new(Kind::UniqueKeyViolated, ITEM_EXISTS)
+}
+
+pub(crate) fn precondition_failed() -> Error {
+    Error::new(Kind::PreconditionFailed, ITEM_PRECONDITION_FAILED)
+}
+
+pub(crate) fn too_large() -> Error {
+    Error::new(Kind::TooLarge, "Request size is too large")
+}
+
+/// The rules for ids of items, with the service's words.
+pub(crate) fn check_id(id: &str) -> Result<()> {
+    if id.is_empty() || id.len() > ID_BYTES_MAX {
+        // A long id is not repeated whole: the message travels in logs.
+        let shown: String = id.chars().take(64).collect();
+        return Err(Error::bad_request(format!(
+            "The input name '{shown}' is invalid. Ensure to provide a unique non-empty string less than '1024' characters."
+        )));
+    }
+    if id.bytes().any(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#')) {
+        return Err(Error::bad_request("Id contains illegal chars."));
+    }
+    Ok(())
+}
+
+/// The id inside a document, which must be the one the request names.
+pub(crate) fn check_document_id(document: Raw<'_>, id: &str) -> Result<()> {
+    match document.get("id") {
+        None if document.kind() != orrery_model::Kind::Object => Err(Error::bad_request(INVALID_INPUT)),
+        None => Err(Error::bad_request(
+            "The input content is invalid because the required properties - 'id; ' - are missing",
+        )),
+        Some(found) if found.as_str() == Some(id) => check_id(id),
+        Some(_) => Err(Error::bad_request(INVALID_INPUT)),
+    }
+}
+
+/// Refuses documents whose JSON text would be larger than an item may be.
+pub(crate) fn check_size(document: &[u8], body: Raw<'_>) -> Result<()> {
+    // Packed arrays of numbers are the densest stored form, less than a sixteenth of their text; the text of anything
+    // smaller need not be measured.
+    if document.len() <= ITEM_BYTES_MAX / 16 {
+        return Ok(());
+    }
+    let mut text = Vec::with_capacity(document.len());
+    body.write_json(&mut text, orrery_model::NumberStyle::Item);
+    if text.len() > ITEM_BYTES_MAX { Err(too_large()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(id: &str, expected: Option<&str>) {
+        match (check_id(id), expected) {
+            (Ok(()), None) => {}
+            (Err(error), Some(text)) => assert!(error.message.contains(text), "{id}: {error}"),
+            (result, expected) => panic!("{id:?}: {result:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn ids_follow_the_rules_of_the_service() {
+        check("a", None);
+        check("a b ", None);
+        check("ünïcödé-💡", None);
+        check(&"x".repeat(1023), None);
+        check(&"x".repeat(1024), Some("less than '1024' characters"));
+        check(&"é".repeat(512), Some("less than '1024' characters"));
+        check("", Some("less than '1024' characters"));
+        for illegal in ["a/b", "a\\b", "a?b", "a#b"] {
+            check(illegal, Some("illegal"));
+        }
+    }
+}

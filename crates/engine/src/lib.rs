@@ -1,0 +1,45 @@
+//! The database: catalog, routing, partitions, transactions, change feed, charges.
+//!
+//! An [`Account`] holds everything one server serves: databases, their containers, and for each container the
+//! physical partitions that own a range of its hash space. It knows no protocol and no async runtime: reads run on
+//! the caller's thread against a snapshot, writes hand back a future that any executor can await, and time and
+//! randomness come from an [`Env`].
+//!
+//! ```text
+//! Account ── catalog snapshot ── Database ── Container ── routing by hash ── Partition ── Space (storage)
+//! ```
+//!
+//! - `account`, `catalog/`: what exists, durably, and who changes it.
+//! - `definition/`: what a container is: every policy parsed, validated and defaulted.
+//! - `container`: a handle with routing; items, feeds and batches go through it.
+//! - `partition/`, `item`, `feed`, `batch`, `charge`: one physical partition and what happens inside.
+
+pub mod account;
+pub mod batch;
+mod catalog;
+pub mod charge;
+pub mod config;
+pub mod container;
+pub mod definition;
+pub mod env;
+pub mod error;
+pub mod etag;
+pub mod feed;
+pub mod item;
+pub mod offer;
+pub mod partition;
+pub mod sweeper;
+
+pub use account::{Account, Database, DatabaseIdentity, Ref};
+pub use batch::*;
+pub use config::EngineConfig;
+pub use container::{Container, ContainerCore, PartitionSetup, RangeInfo, Usage};
+pub use definition::{ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, PolicyCursor};
+pub use env::{Env, SystemEnv, TestEnv};
+pub use error::{Error, Kind, Result};
+pub use etag::Etag;
+pub use feed::*;
+pub use item::*;
+pub use offer::{Offer, OfferOwner, Throughput};
+pub use orrery_storage::Durability;
+pub use partition::Partition;

@@ -1,0 +1,196 @@
+//! Throughput: what a database or a container has been given, and what it may be given.
+//!
+//! An offer is either *manual* (a fixed number of RU/s) or *autoscale* (a maximum; between a tenth of it and all of
+//! it is in force at any moment). The lowest value that an offer may be set to grows with the highest it ever had
+//! and with the storage it ever held, as on the service: a hundredth of the highest manual value, a tenth of the
+//! highest autoscale maximum, one RU/s (autoscale: ten) for each GB.
+
+use crate::error::{Error, Result};
+use crate::etag::Etag;
+
+/// Lowest manual throughput.
+pub const MANUAL_MIN: u32 = 400;
+/// Lowest autoscale maximum.
+pub const AUTOSCALE_MIN: u32 = 1_000;
+/// Manual throughput comes in steps of this.
+pub const MANUAL_STEP: u32 = 100;
+/// Autoscale maxima come in steps of this.
+pub const AUTOSCALE_STEP: u32 = 1_000;
+/// Highest throughput of one database or container.
+pub const THROUGHPUT_MAX: u32 = 1_000_000;
+/// Highest throughput of a container without a partition key.
+pub const FIXED_THROUGHPUT_MAX: u32 = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Throughput {
+    Manual(u32),
+    Autoscale { max: u32, increment_percent: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OfferOwner {
+    Database(u32),
+    /// Database and container.
+    Container(u32, u32),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// 24 bits.
+    pub number: u32,
+    pub owner: OfferOwner,
+    pub throughput: Throughput,
+    /// The lowest value this offer may be set to.
+    pub minimum: u32,
+    /// The highest throughput this offer ever had.
+    pub throughput_max_ever: u32,
+    /// The most storage its owner held when the offer was last set.
+    pub storage_max_ever_kb: u64,
+    pub etag: Etag,
+    pub ts: u32,
+}
+
+impl Throughput {
+    /// Reads the value of a request for manual throughput.
+    pub fn manual(ru: i64) -> Result<Throughput> {
+        let ru = u32::try_from(ru).map_err(|_| out_of_range(MANUAL_MIN, THROUGHPUT_MAX))?;
+        Ok(Throughput::Manual(ru))
+    }
+
+    /// Reads the values of a request for autoscale throughput; `increment_percent` is 0 when none is given.
+    pub fn autoscale(max: i64, increment_percent: i64) -> Result<Throughput> {
+        if max < i64::from(AUTOSCALE_MIN) {
+            return Err(below_minimum(max, AUTOSCALE_MIN));
+        }
+        let max = u32::try_from(max).map_err(|_| out_of_steps(AUTOSCALE_MIN))?;
+        let increment_percent = u32::try_from(increment_percent).map_err(|_| {
+            Error::bad_request("The increment percent of an autoscale policy cannot be negative.")
+        })?;
+        Ok(Throughput::Autoscale { max, increment_percent })
+    }
+
+    /// The highest RU/s that this throughput allows.
+    pub fn ceiling(self) -> u32 {
+        match self {
+            Throughput::Manual(ru) => ru,
+            Throughput::Autoscale { max, .. } => max,
+        }
+    }
+
+    /// The lowest value for an offer of this mode with this history.
+    pub fn minimum(self, throughput_max_ever: u32, storage_max_ever_kb: u64) -> u32 {
+        let storage_gb = u32::try_from(storage_max_ever_kb.div_ceil(1024 * 1024)).unwrap_or(THROUGHPUT_MAX);
+        match self {
+            Throughput::Manual(_) => {
+                let lowest = MANUAL_MIN.max(throughput_max_ever / 100).max(storage_gb);
+                lowest.next_multiple_of(MANUAL_STEP).min(THROUGHPUT_MAX)
+            }
+            Throughput::Autoscale { .. } => {
+                let lowest = AUTOSCALE_MIN.max(throughput_max_ever / 10).max(storage_gb.saturating_mul(10));
+                lowest.min(THROUGHPUT_MAX).next_multiple_of(AUTOSCALE_STEP)
+            }
+        }
+    }
+
+    pub(crate) fn check_new(self) -> Result<()> {
+        self.check_within(self.minimum(0, 0), THROUGHPUT_MAX)
+    }
+
+    pub(crate) fn check_new_fixed(self) -> Result<()> {
+        self.check_within(self.minimum(0, 0), FIXED_THROUGHPUT_MAX)
+    }
+
+    pub(crate) fn check_replace(
+        self,
+        throughput_max_ever: u32,
+        storage_max_ever_kb: u64,
+        fixed: bool,
+    ) -> Result<()> {
+        let max = if fixed { FIXED_THROUGHPUT_MAX } else { THROUGHPUT_MAX };
+        self.check_within(self.minimum(throughput_max_ever, storage_max_ever_kb), max)
+    }
+
+    fn check_within(self, min: u32, max: u32) -> Result<()> {
+        match self {
+            Throughput::Manual(ru) => match (min..=max).contains(&ru) && ru.is_multiple_of(MANUAL_STEP) {
+                true => Ok(()),
+                false => Err(out_of_range(min, max)),
+            },
+            Throughput::Autoscale { max: asked, .. } if asked < min => Err(below_minimum(asked.into(), min)),
+            Throughput::Autoscale { max: asked, .. } => {
+                match asked <= max && asked.is_multiple_of(AUTOSCALE_STEP) {
+                    true => Ok(()),
+                    false => Err(out_of_steps(min)),
+                }
+            }
+        }
+    }
+}
+
+fn out_of_range(min: u32, max: u32) -> Error {
+    Error::bad_request(format!(
+        "The offer should have valid throughput values between {min} and {max} inclusive in increments of {MANUAL_STEP}."
+    ))
+}
+
+fn out_of_steps(min: u32) -> Error {
+    Error::bad_request(format!(
+        "The offer should have valid maximum throughput values between {min} and {THROUGHPUT_MAX} inclusive in \
+         increments of {AUTOSCALE_STEP}."
+    ))
+}
+
+fn below_minimum(asked: i64, min: u32) -> Error {
+    Error::bad_request(format!("Requested throughput {asked} is less than required minimum throughput {min}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(result: Result<()>) -> String {
+        result.expect_err("must be refused").message
+    }
+
+    #[test]
+    fn manual_throughput_comes_in_hundreds_from_four_hundred() {
+        for ru in [400, 500, 10_100, 1_000_000] {
+            Throughput::Manual(ru).check_new().unwrap();
+        }
+        for ru in [0, 100, 399, 450, 1_000_100] {
+            let message = refusal(Throughput::Manual(ru).check_new());
+            assert!(message.contains("between 400 and 1000000 inclusive in increments of 100"), "{message}");
+        }
+        assert!(Throughput::manual(-1).is_err());
+    }
+
+    #[test]
+    fn autoscale_below_its_minimum_is_named_with_the_value() {
+        let error = Throughput::autoscale(-200, 0).unwrap_err();
+        assert_eq!(error.message, "Requested throughput -200 is less than required minimum throughput 1000");
+        let message = refusal(Throughput::Autoscale { max: 1_500, increment_percent: 0 }.check_new());
+        assert!(message.contains("increments of 1000"), "{message}");
+        Throughput::autoscale(7_000, 0).unwrap().check_new().unwrap();
+    }
+
+    #[test]
+    fn a_container_without_a_key_gets_ten_thousand_at_most() {
+        Throughput::Manual(10_000).check_new_fixed().unwrap();
+        assert!(Throughput::Manual(10_100).check_new_fixed().is_err());
+    }
+
+    #[test]
+    fn the_minimum_grows_with_the_highest_throughput_and_storage_ever() {
+        let manual = Throughput::Manual(400);
+        assert_eq!(manual.minimum(400, 0), 400);
+        assert_eq!(manual.minimum(100_000, 0), 1_000);
+        assert_eq!(manual.minimum(100_050, 0), 1_000);
+        assert_eq!(manual.minimum(400, 750 * 1024 * 1024), 800);
+        let autoscale = Throughput::Autoscale { max: 1_000, increment_percent: 0 };
+        assert_eq!(autoscale.minimum(1_000, 0), 1_000);
+        assert_eq!(autoscale.minimum(50_000, 0), 5_000);
+        assert_eq!(autoscale.minimum(1_000, 250 * 1024 * 1024), 3_000);
+        assert!(manual.check_replace(100_000, 0, false).is_err());
+        assert_eq!(manual.minimum(0, u64::MAX), THROUGHPUT_MAX);
+    }
+}

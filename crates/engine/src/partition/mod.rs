@@ -1,0 +1,348 @@
+//! A physical partition: the items of one range of a container's hash space, their feed, and the one place where they
+//! are written.
+//!
+//! ```text
+//! write   caller's thread: check ─ lock ─ read old, stage rows, take LSN, submit ─ unlock ─ wait for the ticket
+//!         store's thread:  append, sync, apply, publish ─ published LSN advances, ticket ready
+//! read    caller's thread: snapshot of what is published ─ get ─ answer
+//! ```
+//!
+//! Writers take turns under a mutex that is held for microseconds; the next one builds on what the last one submitted,
+//! kept in an overlay until the store has published it. Readers never see the overlay, so nobody sees what a crash
+//! could undo, and a refusal that rests on it is told only when it has become durable. When a commit fails the store
+//! fails every later one; the partition then refuses all writes, and what is in the overlay is never shown.
+//!
+//! - `transaction`: one commit in the making. `write`: the calls. `state`: the overlay.
+//! - `rows`, `target`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
+//! - `scan`, `changes`: lists. `upkeep`: what the sweeper does.
+
+mod by_number;
+mod changes;
+mod expiry;
+mod patch;
+mod rows;
+mod scan;
+mod sizes;
+mod state;
+mod target;
+mod ticket;
+mod transaction;
+mod unique;
+mod upkeep;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::{ArcSwap, Guard};
+use bytes::Bytes;
+use futures_channel::oneshot;
+use orrery_model::{Epk, PartitionKey};
+use orrery_storage::{Commit, Direction, Space, StoreError, Table, keys};
+use parking_lot::Mutex;
+
+use crate::charge;
+use crate::config::EngineConfig;
+use crate::container::{ContainerCore, PartitionSetup, Usage};
+use crate::definition::ContainerDefinition;
+use crate::env::Env;
+use crate::error::{Error, Kind, Result};
+use crate::item::{self, Item, ItemReply, Position, ReadOptions};
+
+pub use changes::PartitionChanges;
+pub use rows::ChangeKind;
+pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
+pub use ticket::wait;
+pub use upkeep::Upkeep;
+
+use rows::{FeedRow, Totals, decode_item, decode_lsn};
+use state::State;
+use target::Target;
+use ticket::Ticket;
+use upkeep::Agenda;
+
+/// Purges of logical partitions in effect, by the prefix of their items, with the LSN up to which items are gone.
+type Purges = HashMap<Bytes, u64>;
+
+pub struct Partition {
+    range_id: u32,
+    min: Epk,
+    max: Epk,
+    space: Arc<dyn Space>,
+    owner: Arc<ContainerCore>,
+    env: Arc<dyn Env>,
+    config: Arc<EngineConfig>,
+    settings: ArcSwap<Settings>,
+    shared: Arc<Shared>,
+}
+
+/// What follows from the container's present definition.
+pub(crate) struct Settings {
+    pub(crate) definition: Arc<ContainerDefinition>,
+    /// How long deletes stay in the feed.
+    delete_retention_s: u32,
+}
+
+impl Settings {
+    fn new(definition: Arc<ContainerDefinition>) -> Settings {
+        Settings { delete_retention_s: upkeep::delete_retention_s(&definition), definition }
+    }
+}
+
+/// What the store's thread reaches as well.
+struct Shared {
+    state: Mutex<State>,
+    published: AtomicU64,
+    items: AtomicU64,
+    bytes: AtomicU64,
+    purges: ArcSwap<Purges>,
+    /// The first failed commit. Everything after it is refused.
+    stopped: OnceLock<StoreError>,
+    /// The container is gone.
+    closed: AtomicBool,
+    agenda: Agenda,
+}
+
+impl Shared {
+    fn published_lsn(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
+    }
+}
+
+/// What changes for readers when a commit is published.
+enum AfterPublish {
+    Nothing,
+    PurgeStarted { logical_partition: Bytes, lsn: u64 },
+    PurgeEnded { logical_partition: Bytes, lsn: u64 },
+}
+
+impl Partition {
+    /// Takes over the rows of a space: the newest feed row tells where the partition stands.
+    pub fn open(setup: PartitionSetup) -> Result<Partition> {
+        let snapshot = setup.space.snapshot()?;
+        let newest =
+            snapshot.scan(Table::Feed, keys::feed_after(0), Direction::Reverse).next_row().transpose()?;
+        let (lsn, totals) = match newest {
+            None => (0, Totals::default()),
+            Some(row) => match keys::FeedTableKey::decode(&row.key) {
+                Some(keys::FeedTableKey::Feed { lsn, .. }) => (lsn, FeedRow::decode(&row.value)?.totals),
+                _ => return Err(rows::damaged("feed")),
+            },
+        };
+        let mut purges = Purges::new();
+        let mut rows = snapshot.scan(Table::Feed, keys::purges(), Direction::Forward);
+        while let Some(row) = rows.next_row().transpose()? {
+            match keys::FeedTableKey::decode(&row.key) {
+                Some(keys::FeedTableKey::Purge { logical_partition }) => {
+                    let prefix = Bytes::copy_from_slice(logical_partition);
+                    purges.insert(prefix, decode_lsn(&row.value)?);
+                }
+                _ => return Err(rows::damaged("purge")),
+            }
+        }
+        let settings = Settings::new(setup.owner.definition());
+        let agenda = Agenda::open(snapshot.as_ref(), &settings, lsn, !purges.is_empty())?;
+        Ok(Partition {
+            range_id: setup.range_id,
+            min: setup.min,
+            max: setup.max,
+            space: setup.space,
+            owner: setup.owner,
+            env: setup.env,
+            config: setup.config,
+            settings: ArcSwap::from_pointee(settings),
+            shared: Arc::new(Shared {
+                state: Mutex::new(State::new(lsn + 1, totals, purges.clone())),
+                published: AtomicU64::new(lsn),
+                items: AtomicU64::new(totals.items),
+                bytes: AtomicU64::new(totals.bytes),
+                purges: ArcSwap::from_pointee(purges),
+                stopped: OnceLock::new(),
+                closed: AtomicBool::new(false),
+                agenda,
+            }),
+        })
+    }
+
+    pub fn range_id(&self) -> u32 {
+        self.range_id
+    }
+
+    /// The range of the hash space, `[min, max)`.
+    pub fn bounds(&self) -> (&Epk, &Epk) {
+        (&self.min, &self.max)
+    }
+
+    /// The last commit that everyone can see.
+    pub fn lsn(&self) -> u64 {
+        self.shared.published_lsn()
+    }
+
+    pub fn position(&self) -> Position {
+        Position { range_id: self.range_id, lsn: self.lsn(), item_lsn: 0 }
+    }
+
+    /// Items and bytes as of the last published commit, with what has expired but is not yet swept.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            items: self.shared.items.load(Ordering::Relaxed),
+            size_bytes: self.shared.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Refuses everything from now on: the container has been deleted.
+    pub fn close(&self) {
+        self.shared.closed.store(true, Ordering::Release);
+        // A writer that checked before the flag was set has submitted when this lock is free.
+        drop(self.shared.state.lock());
+    }
+
+    /// Reads one item from the last published state: one snapshot, one look-up, no copy of the document.
+    pub fn read_item(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+        id: &str,
+        options: &ReadOptions,
+    ) -> Result<ItemReply> {
+        let view = self.view(&options.session)?;
+        let target = Target::new(epk, key, id);
+        let found = self.space.snapshot()?.get(Table::Items, &target.key)?.map(decode_item).transpose()?;
+        let Some(item) = found.filter(|item| view.shows(target.logical_partition(), item)) else {
+            return Err(item::not_found().charged(charge::LOOK_UP_RU));
+        };
+        if options.if_none_match.as_deref().is_some_and(|condition| item.etag.matches(condition)) {
+            return Err(
+                Error::new(Kind::NotModified, "The item has not changed.").charged(charge::LOOK_UP_RU)
+            );
+        }
+        let at = Position { range_id: self.range_id, lsn: view.lsn.max(item.lsn), item_lsn: item.lsn };
+        Ok(ItemReply { charge_ru: charge::read(item.document.len()), item, at })
+    }
+
+    /// What a reader must know before it takes its snapshot. In that order, a purge that ends in between cannot show
+    /// its items again.
+    fn view(&self, session: &[(u32, u64)]) -> Result<View> {
+        if self.shared.closed.load(Ordering::Acquire) {
+            return Err(Error::owner_not_found());
+        }
+        let lsn = self.lsn();
+        if session.iter().any(|(range_id, seen)| *range_id == self.range_id && *seen > lsn) {
+            return Err(Error::new(
+                Kind::SessionAhead,
+                "The read session is not available for the input session token.",
+            ));
+        }
+        let default_ttl = self.settings().definition.default_ttl;
+        Ok(View {
+            lsn,
+            // The clock is asked only where something can expire.
+            now_s: if default_ttl.is_some() { self.env.now_s() } else { 0 },
+            default_ttl,
+            purges: self.shared.purges.load(),
+        })
+    }
+
+    /// The settings of the container's present definition.
+    fn settings(&self) -> Guard<Arc<Settings>> {
+        let settings = self.settings.load();
+        let definition = self.owner.definition();
+        if Arc::ptr_eq(&settings.definition, &definition) {
+            return settings;
+        }
+        if settings.definition.default_ttl != definition.default_ttl {
+            self.shared.agenda.replan();
+        }
+        self.settings.store(Arc::new(Settings::new(definition)));
+        self.settings.load()
+    }
+
+    /// Takes note of a changed definition. Every operation does so by itself, and the sweeper for partitions that are
+    /// idle.
+    pub fn definition_changed(&self) {
+        drop(self.settings());
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.shared.closed.load(Ordering::Acquire) {
+            return Err(Error::owner_not_found());
+        }
+        match self.shared.stopped.get() {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands a commit to the store. The caller holds the state's lock, so commits arrive in the order of their LSNs.
+    fn submit(&self, commit: Commit, change: Option<(u64, Totals)>, after: AfterPublish) -> Ticket {
+        let (sender, ticket) = oneshot::channel();
+        let shared = self.shared.clone();
+        let done = Box::new(move |result: Result<(), StoreError>| {
+            match &result {
+                Ok(()) => shared.publish(change, after),
+                Err(error) => drop(shared.stopped.set(error.clone())),
+            }
+            // The caller may have gone away; the commit stands.
+            drop(sender.send(result));
+        });
+        self.space.submit(commit, self.config.durability, done);
+        ticket
+    }
+}
+
+impl Shared {
+    /// On the store's thread, in the order of the commits. Never waits.
+    fn publish(&self, change: Option<(u64, Totals)>, after: AfterPublish) {
+        match after {
+            AfterPublish::Nothing => {}
+            AfterPublish::PurgeStarted { logical_partition, lsn } => {
+                let mut purges = Purges::clone(&self.purges.load());
+                purges.insert(logical_partition, lsn);
+                self.purges.store(Arc::new(purges));
+            }
+            AfterPublish::PurgeEnded { logical_partition, lsn } => {
+                let mut purges = Purges::clone(&self.purges.load());
+                if purges.get(&logical_partition) == Some(&lsn) {
+                    purges.remove(&logical_partition);
+                }
+                self.purges.store(Arc::new(purges));
+            }
+        }
+        if let Some((lsn, totals)) = change {
+            self.items.store(totals.items, Ordering::Relaxed);
+            self.bytes.store(totals.bytes, Ordering::Relaxed);
+            self.published.store(lsn, Ordering::Release);
+            // Frees the overlay of an idle partition. A writer that holds the lock does it itself, later.
+            if let Some(mut state) = self.state.try_lock() {
+                state.settle_published(lsn);
+            }
+        }
+    }
+}
+
+/// What a reader sees.
+struct View {
+    lsn: u64,
+    now_s: u32,
+    default_ttl: Option<i32>,
+    purges: Guard<Arc<Purges>>,
+}
+
+impl View {
+    /// Whether a stored version counts: neither over nor purged.
+    fn shows(&self, logical_partition: &[u8], item: &Item) -> bool {
+        !expiry::is_over(self.default_ttl, item, self.now_s)
+            && (self.purges.is_empty()
+                || self.purges.get(logical_partition).is_none_or(|purged| item.lsn > *purged))
+    }
+
+    /// The same, for a row whose key has not been taken apart.
+    fn shows_row(&self, key: &[u8], item: &Item) -> bool {
+        if self.purges.is_empty() {
+            return self.shows(&[], item);
+        }
+        let prefix_bytes = keys::ItemKey::decode(key).map_or(0, |parts| key.len() - parts.id.len());
+        self.shows(&key[..prefix_bytes], item)
+    }
+}

@@ -1,0 +1,262 @@
+//! What the rows of a physical partition hold, byte for byte. Their keys are in `orrery_storage::keys`.
+//!
+//! ```text
+//! item    format 1 | flags | lsn u64 | sub u8 | ts u32 | number u64 | [ttl i32] | [late members u16] | document
+//! feed    format 1 | kind  | ts u32 | items u64 | bytes u64 | number u64 | key of the item
+//! order   key of the item
+//! expiry  -
+//! unique  id of the item that holds the values
+//! purge   lsn u64
+//! ```
+//!
+//! Numbers are little-endian. A feed row repeats the partition's totals after its change, so the newest feed row
+//! tells everything that must be known at open and no counter is written per commit.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::error::{Error, Result};
+use crate::etag::Etag;
+use crate::item::Item;
+
+const FORMAT: u8 = 1;
+const FLAG_TTL: u8 = 1;
+const FLAG_LATE_MEMBERS: u8 = 2;
+const FLAGS_KNOWN: u8 = FLAG_TTL | FLAG_LATE_MEMBERS;
+const ITEM_HEADER_BYTES: usize = 2 + 8 + 1 + 4 + 8;
+const FEED_HEADER_BYTES: usize = 2 + 4 + 8 + 8 + 8;
+
+/// What a version is besides its document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ItemHeader {
+    pub(super) lsn: u64,
+    pub(super) sub: u8,
+    pub(super) ts: u32,
+    pub(super) number: u64,
+    pub(super) ttl: Option<i32>,
+    pub(super) late_members: u16,
+}
+
+impl ItemHeader {
+    /// The row's value and the item that reading it would give; they share the document's bytes.
+    pub(super) fn encode(&self, document: &[u8]) -> (Bytes, Item) {
+        let mut row = BytesMut::with_capacity(ITEM_HEADER_BYTES + 6 + document.len());
+        let mut flags = 0;
+        if self.ttl.is_some() {
+            flags |= FLAG_TTL;
+        }
+        if self.late_members > 0 {
+            flags |= FLAG_LATE_MEMBERS;
+        }
+        row.put_u8(FORMAT);
+        row.put_u8(flags);
+        row.put_u64_le(self.lsn);
+        row.put_u8(self.sub);
+        row.put_u32_le(self.ts);
+        row.put_u64_le(self.number);
+        if let Some(ttl) = self.ttl {
+            row.put_i32_le(ttl);
+        }
+        if self.late_members > 0 {
+            row.put_u16_le(self.late_members);
+        }
+        let header_bytes = row.len();
+        row.put_slice(document);
+        let row = row.freeze();
+        let item = self.item(row.slice(header_bytes..));
+        (row, item)
+    }
+
+    fn item(&self, document: Bytes) -> Item {
+        Item {
+            number: self.number,
+            lsn: self.lsn,
+            sub: self.sub,
+            ts: self.ts,
+            etag: Etag::of_change(self.lsn, self.sub, self.ts),
+            ttl: self.ttl,
+            late_members: self.late_members,
+            document,
+        }
+    }
+}
+
+/// The item in a row. The document stays where the store has it.
+pub(super) fn decode_item(row: Bytes) -> Result<Item> {
+    let mut reader = Reader(&row);
+    let header = (|| {
+        let (FORMAT, flags) = (reader.u8()?, reader.u8()?) else { return None };
+        if flags & !FLAGS_KNOWN != 0 {
+            return None;
+        }
+        Some(ItemHeader {
+            lsn: reader.u64()?,
+            sub: reader.u8()?,
+            ts: reader.u32()?,
+            number: reader.u64()?,
+            ttl: if flags & FLAG_TTL != 0 { Some(reader.u32()? as i32) } else { None },
+            late_members: if flags & FLAG_LATE_MEMBERS != 0 { reader.u16()? } else { 0 },
+        })
+    })();
+    let document = row.len() - reader.0.len();
+    header.map(|header| header.item(row.slice(document..))).ok_or_else(|| damaged("item"))
+}
+
+/// What happened to an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ChangeKind {
+    Create = 1,
+    Replace = 2,
+    Delete = 3,
+    /// Deleted because its time was over.
+    Expire = 4,
+    /// A whole logical partition was deleted; the key is the logical partition's.
+    Purge = 5,
+}
+
+impl ChangeKind {
+    fn from_u8(kind: u8) -> Option<ChangeKind> {
+        [ChangeKind::Create, ChangeKind::Replace, ChangeKind::Delete, ChangeKind::Expire, ChangeKind::Purge]
+            .into_iter()
+            .find(|known| *known as u8 == kind)
+    }
+
+    /// Whether the change left an item behind.
+    pub(super) fn leaves_item(self) -> bool {
+        matches!(self, ChangeKind::Create | ChangeKind::Replace)
+    }
+}
+
+/// How much a partition holds: its item rows, keys and values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) items: u64,
+    pub(super) bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FeedRow {
+    pub(super) kind: ChangeKind,
+    pub(super) ts: u32,
+    pub(super) totals: Totals,
+    pub(super) number: u64,
+    pub(super) key: Bytes,
+}
+
+impl FeedRow {
+    pub(super) fn encode(&self) -> Bytes {
+        let mut row = BytesMut::with_capacity(FEED_HEADER_BYTES + self.key.len());
+        row.put_u8(FORMAT);
+        row.put_u8(self.kind as u8);
+        row.put_u32_le(self.ts);
+        row.put_u64_le(self.totals.items);
+        row.put_u64_le(self.totals.bytes);
+        row.put_u64_le(self.number);
+        row.put_slice(&self.key);
+        row.freeze()
+    }
+
+    pub(super) fn decode(row: &Bytes) -> Result<FeedRow> {
+        let mut reader = Reader(row);
+        let header = (|| {
+            let (FORMAT, kind) = (reader.u8()?, reader.u8()?) else { return None };
+            let kind = ChangeKind::from_u8(kind)?;
+            let ts = reader.u32()?;
+            let totals = Totals { items: reader.u64()?, bytes: reader.u64()? };
+            Some((kind, ts, totals, reader.u64()?))
+        })();
+        let (kind, ts, totals, number) = header.ok_or_else(|| damaged("feed"))?;
+        Ok(FeedRow { kind, ts, totals, number, key: row.slice(row.len() - reader.0.len()..) })
+    }
+}
+
+pub(super) fn encode_lsn(lsn: u64) -> Bytes {
+    Bytes::copy_from_slice(&lsn.to_le_bytes())
+}
+
+pub(super) fn decode_lsn(row: &[u8]) -> Result<u64> {
+    row.try_into().map(u64::from_le_bytes).map_err(|_| damaged("lsn"))
+}
+
+pub(super) fn damaged(what: &str) -> Error {
+    Error::internal("The store could not read its data.").caused_by(format!("a stored {what} row is damaged"))
+}
+
+/// Takes numbers off the front of a row.
+struct Reader<'r>(&'r [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*bytes)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_item_row_reads_back_as_it_was_written(
+            lsn in 0u64..1 << 37, sub in 0u8..128, ts: u32, number in 0u64..1 << 60,
+            ttl: Option<i32>, late_members: u16, document: Vec<u8>,
+        ) {
+            let header = ItemHeader { lsn, sub, ts, number, ttl, late_members };
+            let (row, written) = header.encode(&document);
+            let read = decode_item(row).unwrap();
+            prop_assert_eq!((read.lsn, read.sub, read.ts, read.number), (lsn, sub, ts, number));
+            prop_assert_eq!((read.ttl, read.late_members, &read.document[..]), (ttl, late_members, &document[..]));
+            prop_assert_eq!((written.etag, &written.document), (read.etag, &read.document));
+        }
+
+        #[test]
+        fn damaged_rows_are_errors_not_panics(row: Vec<u8>) {
+            let row = Bytes::from(row);
+            let _ = decode_item(row.clone());
+            let _ = FeedRow::decode(&row);
+            let _ = decode_lsn(&row);
+        }
+    }
+
+    #[test]
+    fn a_feed_row_reads_back_as_it_was_written() {
+        let row = FeedRow {
+            kind: ChangeKind::Expire,
+            ts: 7,
+            totals: Totals { items: 3, bytes: u64::MAX },
+            number: 9,
+            key: Bytes::from_static(b"\x01\0\0k"),
+        };
+        assert_eq!(FeedRow::decode(&row.encode()).unwrap(), row);
+    }
+
+    #[test]
+    fn a_row_of_a_later_format_is_refused() {
+        let header = ItemHeader { lsn: 1, sub: 0, ts: 2, number: 3, ttl: None, late_members: 0 };
+        let mut row = header.encode(b"x").0.to_vec();
+        row[0] = 2;
+        assert!(decode_item(row.clone().into()).is_err());
+        row[0] = 1;
+        row[1] = 0x80;
+        assert!(decode_item(row.into()).is_err());
+    }
+}

@@ -1,0 +1,486 @@
+//! One commit in the making: operations are checked against what is stored, what is on its way to the store, and what
+//! this commit itself has changed so far; what they change is staged, and nothing outside is touched before `finish`.
+//!
+//! Every operation does all its checks before it stages its first row. So an operation that fails leaves no trace, and
+//! dropping the transaction undoes everything.
+//!
+//! The rows of one version of an item are staged in one place, `Transaction::put`, where the old version is at hand;
+//! rows of further indexes join the commit there.
+
+use bytes::Bytes;
+use orrery_model::Raw;
+use orrery_storage::{Commit, Snapshot, Table, keys};
+use parking_lot::MutexGuard;
+
+use super::expiry;
+use super::rows::{ChangeKind, FeedRow, ItemHeader, Totals, decode_item};
+use super::sizes::item_row_bytes;
+use super::state::State;
+use super::target::Target;
+use super::ticket::Ticket;
+use super::unique::{self, Claims};
+use super::{AfterPublish, Partition, Settings};
+use crate::error::{Error, Kind, Result};
+use crate::etag::COMMIT_POSITIONS;
+use crate::item::{self, Item, Operation, Outcome, Write};
+
+/// A document that has passed every check that needs no look at what is stored.
+pub(super) struct Content {
+    pub(super) document: Bytes,
+    pub(super) ttl: Option<i32>,
+    pub(super) late_members: u16,
+    pub(super) claims: Claims,
+}
+
+/// An operation with its target, ready to be tried.
+pub(super) struct Prepared {
+    pub(super) target: Target,
+    pub(super) write: Write,
+    /// Of operations that bring a whole document.
+    pub(super) content: Option<Content>,
+}
+
+/// What an operation did.
+pub(super) struct Applied {
+    pub(super) outcome: Outcome,
+    pub(super) item: Option<Item>,
+    /// The version it replaced or deleted.
+    pub(super) old: Option<Item>,
+    pub(super) patch_operations: usize,
+    /// The version it replaced or deleted was written by the same commit.
+    pub(super) again: bool,
+}
+
+pub(super) struct Transaction<'p> {
+    pub(super) partition: &'p Partition,
+    pub(super) settings: &'p Settings,
+    pub(super) state: MutexGuard<'p, State>,
+    snapshot: Option<Box<dyn Snapshot>>,
+    lsn: u64,
+    now_s: u32,
+    commit: Commit,
+    totals: Totals,
+    /// Items as this transaction leaves them; later entries win.
+    staged: Vec<(Bytes, Option<Item>)>,
+    staged_claims: Vec<(Bytes, Option<Bytes>)>,
+    /// Growth of logical partitions.
+    staged_sizes: Vec<(Bytes, i64)>,
+    /// Something was read that is not yet durable: whatever comes of it must wait for that.
+    rests_on_pending: bool,
+    earliest_expiry: Option<u32>,
+    deletes: bool,
+    pub(super) after: AfterPublish,
+    /// A logical partition whose size must be known before the operation can be decided.
+    pub(super) size_wanted: Option<Target>,
+}
+
+impl<'p> Transaction<'p> {
+    pub(super) fn begin(partition: &'p Partition, settings: &'p Settings) -> Result<Transaction<'p>> {
+        let mut state = partition.shared.state.lock();
+        partition.check_open()?;
+        state.settle_published(partition.shared.published_lsn());
+        let (lsn, totals) = (state.next_lsn, state.totals);
+        Ok(Transaction {
+            partition,
+            settings,
+            state,
+            snapshot: None,
+            lsn,
+            now_s: partition.env.now_s(),
+            commit: Commit::default(),
+            totals,
+            staged: Vec::new(),
+            staged_claims: Vec::new(),
+            staged_sizes: Vec::new(),
+            rests_on_pending: false,
+            earliest_expiry: None,
+            deletes: false,
+            after: AfterPublish::Nothing,
+            size_wanted: None,
+        })
+    }
+
+    /// The LSN of the commit, if it comes to one.
+    pub(super) fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
+    pub(super) fn changes_anything(&self) -> bool {
+        !self.commit.changes.is_empty()
+    }
+
+    /// The first second in which something written here will be over.
+    pub(super) fn earliest_expiry(&self) -> Option<u32> {
+        self.earliest_expiry
+    }
+
+    /// Whether the feed got a row that will be removed one day.
+    pub(super) fn deletes(&self) -> bool {
+        self.deletes
+    }
+
+    /// Tries one operation as change `sub` of the commit.
+    pub(super) fn apply(&mut self, sub: u8, prepared: &Prepared) -> Result<Applied> {
+        let Prepared { target, write, content } = prepared;
+        let stored = self.stored(&target.key)?;
+        let live = stored.as_ref().is_some_and(|item| self.is_live(target.logical_partition(), item));
+        let old = stored.clone().filter(|_| live);
+        match (&write.operation, old) {
+            (Operation::Create { .. }, Some(_)) => Err(item::already_exists()),
+            (Operation::Create { .. }, None) => self.write(sub, target, stored, None, content.as_ref()),
+            (Operation::Upsert { .. }, None) => {
+                // A condition on the present version cannot hold when there is none.
+                if write.if_match.is_some() {
+                    return Err(item::precondition_failed());
+                }
+                self.write(sub, target, stored, None, content.as_ref())
+            }
+            (Operation::Upsert { .. } | Operation::Replace { .. }, Some(old)) => {
+                check_conditions(write, &old)?;
+                self.write(sub, target, stored, Some(old), content.as_ref())
+            }
+            (Operation::Patch { operations, condition, .. }, Some(old)) => {
+                check_conditions(write, &old)?;
+                if let Some(condition) = condition
+                    && !condition(&old)?
+                {
+                    return Err(Error::new(Kind::PatchConditionFailed, item::precondition_failed().message));
+                }
+                let content = self.partition.patched(self.settings, target, &old, operations)?;
+                let applied = self.write(sub, target, stored, Some(old), Some(&content))?;
+                Ok(Applied { patch_operations: operations.len(), ..applied })
+            }
+            (Operation::Delete { .. }, Some(old)) => {
+                check_conditions(write, &old)?;
+                self.remove(sub, target, &old, ChangeKind::Delete)?;
+                let again = old.lsn == self.lsn;
+                Ok(Applied {
+                    outcome: Outcome::Deleted,
+                    item: None,
+                    old: Some(old),
+                    patch_operations: 0,
+                    again,
+                })
+            }
+            (Operation::Read { .. }, Some(old)) => {
+                if write.if_none_match.as_deref().is_some_and(|condition| old.etag.matches(condition)) {
+                    return Err(Error::new(Kind::NotModified, "The item has not changed."));
+                }
+                Ok(Applied {
+                    outcome: Outcome::Read,
+                    item: Some(old),
+                    old: None,
+                    patch_operations: 0,
+                    again: false,
+                })
+            }
+            (_, None) => Err(item::not_found()),
+        }
+    }
+
+    fn write(
+        &mut self,
+        sub: u8,
+        target: &Target,
+        stored: Option<Item>,
+        old: Option<Item>,
+        content: Option<&Content>,
+    ) -> Result<Applied> {
+        let content = content.ok_or_else(|| Error::internal("A write was prepared without its document."))?;
+        let item = self.put(sub, target, stored.as_ref(), old.is_some(), content)?;
+        let outcome = if old.is_some() { Outcome::Replaced } else { Outcome::Created };
+        let again = old.as_ref().is_some_and(|old| old.lsn == self.lsn);
+        Ok(Applied { outcome, item: Some(item), old, patch_operations: 0, again })
+    }
+
+    /// Stages a new version. `stored` is the row under the key, `live` whether it still counts: a row that has expired
+    /// or was purged is cleaned up as if the sweeper had been there first.
+    fn put(
+        &mut self,
+        sub: u8,
+        target: &Target,
+        stored: Option<&Item>,
+        live: bool,
+        content: &Content,
+    ) -> Result<Item> {
+        let constraints = &self.settings.definition.unique_keys;
+        let old_claims = match stored {
+            Some(stored) if !constraints.is_empty() => unique::claims(constraints, stored.body()),
+            _ => Claims::new(),
+        };
+        let mut claimed: Vec<Bytes> = Vec::new();
+        for (constraint, values) in content.claims.iter().enumerate() {
+            if live && old_claims.get(constraint) == Some(values) {
+                continue;
+            }
+            let key = target.unique(constraint, values);
+            if let Some(holder) = self.claim_holder(&key)?
+                && holder != target.id()
+                && self.is_live_sibling(target, &holder)?
+            {
+                return Err(item::unique_key_violated());
+            }
+            claimed.push(key);
+        }
+        let number = match stored {
+            Some(stored) if live => stored.number,
+            _ => self.new_number(sub),
+        };
+        let header = ItemHeader {
+            lsn: self.lsn,
+            sub,
+            ts: self.now_s,
+            number,
+            ttl: content.ttl,
+            late_members: content.late_members,
+        };
+        let (row, item) = header.encode(&content.document);
+        let old_bytes = stored.map_or(0, |stored| item_row_bytes(&target.key, stored));
+        let growth = (target.key.len() + row.len()) as i64 - old_bytes as i64;
+        self.check_room(target, growth)?;
+        let released = self.released(target, &old_claims, live, Some(&content.claims))?;
+
+        // From here on nothing fails. Rows of further indexes are staged here too, from `stored` and `item`.
+        let expires = self.over_from(&item);
+        if let Some(stored) = stored {
+            self.commit.delete(Table::Feed, keys::feed(stored.lsn, stored.sub));
+            if let Some(second) = self.over_from(stored).filter(|second| Some(*second) != expires) {
+                self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
+            }
+            if !live {
+                self.commit.delete(Table::Index, target.order(stored.number));
+            }
+        }
+        self.release(released);
+        for key in claimed {
+            let id = Bytes::copy_from_slice(target.id());
+            self.commit.put(Table::Feed, key.clone(), id.clone());
+            self.staged_claims.push((key, Some(id)));
+        }
+        if !live {
+            self.commit.put(Table::Index, target.order(number), target.key.clone());
+        }
+        if let Some(second) = expires {
+            self.commit.put(Table::Feed, keys::expiry(second, &target.key), Bytes::new());
+            self.earliest_expiry = Some(self.earliest_expiry.map_or(second, |earliest| earliest.min(second)));
+        }
+        self.commit.put(Table::Items, target.key.clone(), row);
+        self.grow(target, i64::from(stored.is_none()), growth);
+        let kind = if live { ChangeKind::Replace } else { ChangeKind::Create };
+        self.feed(sub, kind, number, target.key.clone());
+        self.staged.push((target.key.clone(), Some(item.clone())));
+        Ok(item)
+    }
+
+    /// Stages the removal of a stored version.
+    pub(super) fn remove(&mut self, sub: u8, target: &Target, stored: &Item, kind: ChangeKind) -> Result<()> {
+        let constraints = &self.settings.definition.unique_keys;
+        if !constraints.is_empty() {
+            let claims = unique::claims(constraints, stored.body());
+            let live = self.is_live(target.logical_partition(), stored);
+            let released = self.released(target, &claims, live, None)?;
+            self.release(released);
+        }
+        self.commit.delete(Table::Items, target.key.clone());
+        self.commit.delete(Table::Index, target.order(stored.number));
+        self.commit.delete(Table::Feed, keys::feed(stored.lsn, stored.sub));
+        if let Some(second) = self.over_from(stored) {
+            self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
+        }
+        self.grow(target, -1, -(item_row_bytes(&target.key, stored) as i64));
+        self.feed(sub, kind, stored.number, target.key.clone());
+        self.staged.push((target.key.clone(), None));
+        Ok(())
+    }
+
+    /// Stages a row that needs no LSN: marks of the partition itself.
+    pub(super) fn stage(&mut self, table: Table, key: Bytes, value: Option<Bytes>) {
+        match value {
+            Some(value) => self.commit.put(table, key, value),
+            None => self.commit.delete(table, key),
+        }
+    }
+
+    /// Stages the feed row of a change.
+    pub(super) fn feed(&mut self, sub: u8, kind: ChangeKind, number: u64, key: Bytes) {
+        self.deletes |= !kind.leaves_item();
+        let row = FeedRow { kind, ts: self.now_s, totals: self.totals, number, key };
+        self.commit.put(Table::Feed, keys::feed(self.lsn, sub), row.encode());
+    }
+
+    /// The claims of a version that its successor does not renew. A dead version may have lost its claims to others
+    /// already, so its rows are looked at first.
+    fn released(
+        &mut self,
+        target: &Target,
+        claims: &Claims,
+        live: bool,
+        kept: Option<&Claims>,
+    ) -> Result<Vec<Bytes>> {
+        let mut released = Vec::new();
+        for (constraint, values) in claims.iter().enumerate() {
+            if kept.is_some_and(|kept| kept.get(constraint) == Some(values)) {
+                continue;
+            }
+            let key = target.unique(constraint, values);
+            if live || self.claim_holder(&key)?.as_deref() == Some(target.id()) {
+                released.push(key);
+            }
+        }
+        Ok(released)
+    }
+
+    fn release(&mut self, claims: Vec<Bytes>) {
+        for key in claims {
+            self.commit.delete(Table::Feed, key.clone());
+            self.staged_claims.push((key, None));
+        }
+    }
+
+    /// The version under a key, whether or not it still counts.
+    pub(super) fn stored(&mut self, key: &Bytes) -> Result<Option<Item>> {
+        if let Some((_, item)) = self.staged.iter().rev().find(|(staged, _)| staged == key) {
+            return Ok(item.clone());
+        }
+        if let Some(pending) = self.state.items.get(key) {
+            self.rests_on_pending = true;
+            return Ok(pending.value.clone());
+        }
+        self.read(Table::Items, key)?.map(decode_item).transpose()
+    }
+
+    fn claim_holder(&mut self, key: &Bytes) -> Result<Option<Bytes>> {
+        if let Some((_, holder)) = self.staged_claims.iter().rev().find(|(staged, _)| staged == key) {
+            return Ok(holder.clone());
+        }
+        if let Some(pending) = self.state.claims.get(key) {
+            self.rests_on_pending = true;
+            return Ok(pending.value.clone());
+        }
+        self.read(Table::Feed, key)
+    }
+
+    fn read(&mut self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
+        if self.snapshot.is_none() {
+            self.snapshot = Some(self.partition.space.snapshot()?);
+        }
+        let snapshot = self.snapshot.as_ref().expect("opened above");
+        Ok(snapshot.get(table, key)?)
+    }
+
+    /// Whether a stored version counts: neither over nor purged.
+    pub(super) fn is_live(&self, logical_partition: &[u8], item: &Item) -> bool {
+        !expiry::is_over(self.settings.definition.default_ttl, item, self.now_s)
+            && self.state.purges.get(logical_partition).is_none_or(|purged| item.lsn > *purged)
+    }
+
+    fn is_live_sibling(&mut self, target: &Target, id: &[u8]) -> Result<bool> {
+        let stored = self.stored(&target.sibling(id))?;
+        Ok(stored.is_some_and(|item| self.is_live(target.logical_partition(), &item)))
+    }
+
+    fn over_from(&self, item: &Item) -> Option<u32> {
+        expiry::over_from(self.settings.definition.default_ttl, item.ts, item.ttl)
+    }
+
+    fn new_number(&self, sub: u8) -> u64 {
+        // 16 bits of range, 44 of version: numbers of one partition grow with time, those of others never meet them.
+        (u64::from(self.partition.range_id) & 0xFFFF) << 44
+            | (self.lsn * COMMIT_POSITIONS + u64::from(sub)) & ((1 << 44) - 1)
+    }
+
+    fn grow(&mut self, target: &Target, items: i64, bytes: i64) {
+        self.totals.items = self.totals.items.saturating_add_signed(items);
+        self.totals.bytes = self.totals.bytes.saturating_add_signed(bytes);
+        if !self.state.sizes.is_empty() {
+            self.staged_sizes.push((Bytes::copy_from_slice(target.logical_partition()), bytes));
+        }
+    }
+
+    fn check_room(&mut self, target: &Target, growth: i64) -> Result<()> {
+        if growth <= 0 {
+            return Ok(());
+        }
+        let config = &self.partition.config;
+        let full = |limit| Error::new(Kind::PartitionFull, super::sizes::full_message(limit));
+        if self.settings.definition.partition_key.system_key {
+            let limit = config.fixed_container_size_limit;
+            return if self.totals.bytes.saturating_add_signed(growth) > limit {
+                Err(full(limit))
+            } else {
+                Ok(())
+            };
+        }
+        // A logical partition cannot be larger than the physical one, whose size is always known.
+        let limit = config.logical_partition_size_limit;
+        if self.totals.bytes.saturating_add_signed(growth) <= limit {
+            return Ok(());
+        }
+        let Some(size) = self.state.sizes.get(target.logical_partition()) else {
+            self.size_wanted = Some(target.clone());
+            return Err(Error::internal("The size of the logical partition is not known yet."));
+        };
+        let staged: i64 = self
+            .staged_sizes
+            .iter()
+            .filter(|(prefix, _)| prefix == target.logical_partition())
+            .map(|(_, bytes)| bytes)
+            .sum();
+        if size.saturating_add_signed(staged + growth) > limit { Err(full(limit)) } else { Ok(()) }
+    }
+
+    /// Hands the commit to the store and makes its changes the base of what comes next. The ticket is ready when
+    /// everything that was written or looked at is durable; `None` means it is already.
+    pub(super) fn finish(mut self) -> Result<Option<Ticket>> {
+        if self.commit.changes.is_empty() {
+            return Ok(self.abandon());
+        }
+        // A commit outside the store's limits would stop the partition; it is refused instead.
+        self.commit.check()?;
+        let state = &mut *self.state;
+        state.next_lsn = self.lsn + 1;
+        state.totals = self.totals;
+        state.remember(self.lsn, self.staged, self.staged_claims);
+        for (prefix, bytes) in self.staged_sizes {
+            state.sizes.add(&prefix, bytes);
+        }
+        let commit = std::mem::take(&mut self.commit);
+        Ok(Some(self.partition.submit(commit, Some((self.lsn, self.totals)), self.after)))
+    }
+
+    /// Hands over rows that belong to no change and need no LSN.
+    pub(super) fn finish_marks(mut self) -> Result<Option<Ticket>> {
+        if self.commit.changes.is_empty() {
+            return Ok(None);
+        }
+        self.commit.check()?;
+        let commit = std::mem::take(&mut self.commit);
+        Ok(Some(self.partition.submit(commit, None, self.after)))
+    }
+
+    /// Gives up. What was looked at may still have to become durable before the refusal can be told: an empty commit
+    /// is answered after everything submitted before it.
+    pub(super) fn abandon(self) -> Option<Ticket> {
+        self.rests_on_pending.then(|| self.partition.submit(Commit::default(), None, AfterPublish::Nothing))
+    }
+}
+
+fn check_conditions(write: &Write, old: &Item) -> Result<()> {
+    let holds = write.if_match.as_deref().is_none_or(|condition| old.etag.matches(condition))
+        && !write.if_none_match.as_deref().is_some_and(|condition| old.etag.matches(condition));
+    if holds { Ok(()) } else { Err(item::precondition_failed()) }
+}
+
+impl Partition {
+    /// Checks a whole document that is to be stored under `target`.
+    pub(super) fn content(&self, settings: &Settings, target: &Target, document: Bytes) -> Result<Content> {
+        let body = Raw::document(&document)
+            .map_err(|corrupt| Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string()))?;
+        item::check_size(&document, body)?;
+        let ttl = expiry::ttl_of(body)?;
+        let constraints = &settings.definition.unique_keys;
+        let claims = if constraints.is_empty() { Claims::new() } else { unique::claims(constraints, body) };
+        target.check()?;
+        Ok(Content { ttl, late_members: 0, claims, document })
+    }
+}

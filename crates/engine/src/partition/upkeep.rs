@@ -1,0 +1,432 @@
+//! What a partition does in the background: removing what is over, what was purged, and deletes that are old.
+//!
+//! Nothing here changes what readers see, only what is stored. Every step is a bounded commit that waits its turn like
+//! any writer, and every step can be interrupted by a crash: what is left to do follows from the rows.
+//!
+//! - *Expiry rows* lead to items in the order in which they are over. They are hints: the item decides.
+//! - *A changed `defaultTtl`* is applied by giving every item the expiry row it needs now; a mark in the partition says
+//!   for which default the rows are complete.
+//! - *Purges* remove the items of their logical partition, then their own row.
+//! - *Old deletes* leave the feed from its beginning; the newest feed row stays, it tells the partition where it stands.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
+use parking_lot::Mutex;
+
+use super::rows::{ChangeKind, FeedRow, damaged, decode_item};
+use super::target::Target;
+use super::ticket::{Ticket, settle, wait};
+use super::{AfterPublish, Partition, Settings, expiry};
+use crate::definition::ContainerDefinition;
+use crate::error::Result;
+
+/// Items removed in one commit.
+const REMOVALS_PER_COMMIT: usize = 100;
+/// Rows looked at or written at once when a changed default is applied, or old deletes are looked for.
+const ROWS_PER_STEP: usize = 1000;
+/// Steps of one visit; then other partitions have their turn.
+const STEPS_PER_VISIT: usize = 20;
+/// How long deletes stay in the feed when the container does not say.
+const DELETE_RETENTION_DEFAULT_S: u32 = 3600;
+/// How often old deletes are looked for, at most.
+const RETENTION_INTERVAL_S: u32 = 300;
+/// How far the search for old deletes may get ahead of its stored mark.
+const RETENTION_MARK_LSNS: u64 = 100_000;
+
+const PLANNED_TTL: &str = "planned-ttl";
+const RETENTION_LSN: &str = "retention-lsn";
+
+/// No work is planned.
+const NEVER: u32 = u32::MAX;
+
+/// What is to be done, kept so that asking costs a few loads.
+pub(super) struct Agenda {
+    /// One visit at a time.
+    visit: Mutex<()>,
+    /// The first second in which something may be over.
+    expiry_s: AtomicU32,
+    replan: AtomicBool,
+    purge: AtomicBool,
+    /// When to look for old deletes next.
+    retention_s: AtomicU32,
+    /// Everything in the feed up to here has been looked at.
+    retention_lsn: AtomicU64,
+    retention_mark: AtomicU64,
+}
+
+impl Agenda {
+    pub(super) fn open(
+        snapshot: &dyn Snapshot,
+        settings: &Settings,
+        lsn: u64,
+        purges: bool,
+    ) -> Result<Agenda> {
+        let planned = snapshot.get(Table::Feed, &keys::meta(PLANNED_TTL))?;
+        let mark = match snapshot.get(Table::Feed, &keys::meta(RETENTION_LSN))? {
+            Some(row) => super::rows::decode_lsn(&row)?,
+            None => 0,
+        };
+        Ok(Agenda {
+            visit: Mutex::new(()),
+            expiry_s: AtomicU32::new(first_expiry(snapshot)?),
+            replan: AtomicBool::new(planned != planned_mark(settings.definition.default_ttl)),
+            purge: AtomicBool::new(purges),
+            retention_s: AtomicU32::new(if lsn > mark + 1 { 0 } else { NEVER }),
+            retention_lsn: AtomicU64::new(mark),
+            retention_mark: AtomicU64::new(mark),
+        })
+    }
+
+    pub(super) fn replan(&self) {
+        self.replan.store(true, Ordering::Release);
+    }
+
+    pub(super) fn purge(&self) {
+        self.purge.store(true, Ordering::Release);
+    }
+
+    /// Takes note of what a commit will need one day.
+    pub(super) fn note(&self, expiry_s: Option<u32>, deletes: bool) {
+        if let Some(second) = expiry_s {
+            self.expiry_s.fetch_min(second, Ordering::AcqRel);
+        }
+        if deletes {
+            // Time zero means at the next visit, which sets the interval.
+            let _ = self.retention_s.compare_exchange(NEVER, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    fn is_due(&self, now_s: u32) -> bool {
+        self.replan.load(Ordering::Acquire)
+            || self.purge.load(Ordering::Acquire)
+            || self.expiry_s.load(Ordering::Acquire) <= now_s
+            || self.retention_s.load(Ordering::Acquire) <= now_s
+    }
+}
+
+/// What a visit did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Items removed.
+    pub removed: usize,
+    /// Whether there is more to do right now.
+    pub more: bool,
+}
+
+impl Partition {
+    /// Whether a visit would find anything to do.
+    pub fn upkeep_is_due(&self) -> bool {
+        // An idle partition learns here that its container's time to live has changed.
+        self.definition_changed();
+        self.check_open().is_ok() && self.shared.agenda.is_due(self.env.now_s())
+    }
+
+    /// Does a bounded part of what is due, waiting for each commit.
+    pub fn upkeep(&self) -> Result<Upkeep> {
+        let agenda = &self.shared.agenda;
+        let _visit = agenda.visit.lock();
+        let now_s = self.env.now_s();
+        let mut done = Upkeep::default();
+        if agenda.replan.swap(false, Ordering::AcqRel)
+            && let Err(error) = self.plan_expiry()
+        {
+            agenda.replan();
+            return Err(error);
+        }
+        if agenda.purge.swap(false, Ordering::AcqRel) {
+            let finished = self.remove_purged(&mut done);
+            if !matches!(finished, Ok(true)) {
+                agenda.purge();
+            }
+            done.more |= !finished?;
+        }
+        if agenda.expiry_s.load(Ordering::Acquire) <= now_s {
+            done.more |= !self.remove_expired(now_s, &mut done)?;
+        }
+        if agenda.retention_s.load(Ordering::Acquire) <= now_s {
+            done.more |= !self.remove_old_deletes(now_s)?;
+        }
+        Ok(done)
+    }
+
+    /// Removes items that are over. Returns whether all of them are gone.
+    fn remove_expired(&self, now_s: u32, done: &mut Upkeep) -> Result<bool> {
+        for _ in 0..STEPS_PER_VISIT {
+            // Set before the rows are read: what is written meanwhile lowers it again.
+            self.shared.agenda.expiry_s.store(NEVER, Ordering::Release);
+            let published_lsn = self.lsn();
+            let snapshot = self.space.snapshot()?;
+            let rows = take_rows(snapshot.as_ref(), keys::expiry_up_to(now_s), REMOVALS_PER_COMMIT)?;
+            if rows.is_empty() {
+                let first = first_expiry(snapshot.as_ref())?;
+                // A commit on its way may have a row that the snapshot does not show yet: look again soon.
+                let on_its_way = self.shared.state.lock().next_lsn - 1 > published_lsn;
+                let next = if on_its_way { first.min(now_s.saturating_add(1)) } else { first };
+                self.shared.agenda.expiry_s.fetch_min(next, Ordering::AcqRel);
+                return Ok(true);
+            }
+            drop(snapshot);
+            let settings = self.settings();
+            let mut removed = 0;
+            let result = self.transact(&settings, |transaction| {
+                removed = 0;
+                for (sub, row) in rows.iter().enumerate() {
+                    let Some(keys::FeedTableKey::Expiry { item_key, .. }) = keys::FeedTableKey::decode(row)
+                    else {
+                        return Err(damaged("expiry"));
+                    };
+                    let target = Target::from_key(Bytes::copy_from_slice(item_key))
+                        .ok_or_else(|| damaged("expiry"))?;
+                    if let Some(item) = transaction.stored(&target.key)?
+                        && expiry::is_over(settings.definition.default_ttl, &item, now_s)
+                    {
+                        transaction.remove(sub as u8, &target, &item, ChangeKind::Expire)?;
+                        removed += 1;
+                    }
+                }
+                if removed > 0 {
+                    for row in &rows {
+                        transaction.stage(Table::Feed, row.clone(), None);
+                    }
+                }
+                Ok(())
+            });
+            match result {
+                Ok((ticket, ..)) => {
+                    durable(ticket)?;
+                    done.removed += removed;
+                    if removed == 0 {
+                        self.drop_rows(&settings, &rows)?;
+                    }
+                }
+                Err((_, error)) => {
+                    self.shared.agenda.expiry_s.store(now_s, Ordering::Release);
+                    return Err(error);
+                }
+            }
+        }
+        self.shared.agenda.expiry_s.fetch_min(now_s, Ordering::AcqRel);
+        Ok(false)
+    }
+
+    /// Removes rows of `Table::Feed` that are no change of any item.
+    fn drop_rows(&self, settings: &Settings, rows: &[Bytes]) -> Result<()> {
+        let mut transaction = super::transaction::Transaction::begin(self, settings)?;
+        for row in rows {
+            transaction.stage(Table::Feed, row.clone(), None);
+        }
+        durable(transaction.finish_marks()?)
+    }
+
+    /// Removes the items of purged logical partitions. Returns whether all of them are gone.
+    fn remove_purged(&self, done: &mut Upkeep) -> Result<bool> {
+        let purges = self.shared.purges.load_full();
+        let mut steps = 0;
+        for (logical_partition, purged_lsn) in purges.iter() {
+            let mut range = KeyRange::prefix(logical_partition);
+            loop {
+                if steps >= STEPS_PER_VISIT {
+                    return Ok(false);
+                }
+                steps += 1;
+                let snapshot = self.space.snapshot()?;
+                let mut rows = snapshot.scan(Table::Items, range.clone(), Direction::Forward);
+                let mut keys_found = Vec::new();
+                let mut last = None;
+                while let Some(row) = rows.next_row().transpose()? {
+                    last = Some(row.key.clone());
+                    if decode_item(row.value)?.lsn <= *purged_lsn {
+                        keys_found.push(row.key);
+                    }
+                    if keys_found.len() == REMOVALS_PER_COMMIT {
+                        break;
+                    }
+                }
+                drop(rows);
+                drop(snapshot);
+                if keys_found.is_empty() {
+                    self.end_purge(logical_partition, *purged_lsn)?;
+                    break;
+                }
+                if let Some(last) = last {
+                    range.start = std::ops::Bound::Excluded(last);
+                }
+                done.removed += self.remove_if(&keys_found, *purged_lsn)?;
+            }
+        }
+        // A purge that was submitted meanwhile is published later; it has set the agenda again.
+        Ok(true)
+    }
+
+    fn remove_if(&self, keys_found: &[Bytes], purged_lsn: u64) -> Result<usize> {
+        let settings = self.settings();
+        let mut removed = 0;
+        let result = self.transact(&settings, |transaction| {
+            removed = 0;
+            for (sub, key) in keys_found.iter().enumerate() {
+                let target = Target::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
+                // It may have been written again since it was found.
+                if let Some(item) = transaction.stored(key)?
+                    && item.lsn <= purged_lsn
+                {
+                    transaction.remove(sub as u8, &target, &item, ChangeKind::Delete)?;
+                    removed += 1;
+                }
+            }
+            Ok(())
+        });
+        match result {
+            Ok((ticket, ..)) => durable(ticket)?,
+            Err((_, error)) => return Err(error),
+        }
+        Ok(removed)
+    }
+
+    fn end_purge(&self, logical_partition: &Bytes, purged_lsn: u64) -> Result<()> {
+        let settings = self.settings();
+        let mut transaction = super::transaction::Transaction::begin(self, &settings)?;
+        // A later purge of the same key has taken the row over.
+        if transaction.state.purges.get(logical_partition) != Some(&purged_lsn) {
+            return Ok(());
+        }
+        let parts = keys::ItemKey::decode(logical_partition).ok_or_else(|| damaged("purge"))?;
+        transaction.stage(Table::Feed, keys::purge(&parts.epk, &parts.partition_key), None);
+        transaction.state.purges.remove(logical_partition);
+        transaction.after =
+            AfterPublish::PurgeEnded { logical_partition: logical_partition.clone(), lsn: purged_lsn };
+        durable(transaction.finish_marks()?)
+    }
+
+    /// Gives every item the expiry row that the present default asks for, and marks the rows as complete.
+    fn plan_expiry(&self) -> Result<()> {
+        let settings = self.settings();
+        let default_ttl = settings.definition.default_ttl;
+        let mut range = KeyRange::all();
+        let mut earliest = NEVER;
+        while default_ttl.is_some() {
+            let snapshot = self.space.snapshot()?;
+            let mut rows = snapshot.scan(Table::Items, range.clone(), Direction::Forward);
+            let mut planned = Vec::new();
+            let mut last = None;
+            for _ in 0..ROWS_PER_STEP {
+                let Some(row) = rows.next_row().transpose()? else { break };
+                let item = decode_item(row.value)?;
+                if let Some(second) = expiry::over_from(default_ttl, item.ts, item.ttl) {
+                    earliest = earliest.min(second);
+                    planned.push(keys::expiry(second, &row.key));
+                }
+                last = Some(row.key);
+            }
+            drop(rows);
+            drop(snapshot);
+            let Some(last) = last else { break };
+            range.start = std::ops::Bound::Excluded(last);
+            let mut transaction = super::transaction::Transaction::begin(self, &settings)?;
+            for key in planned {
+                transaction.stage(Table::Feed, key, Some(Bytes::new()));
+            }
+            durable(transaction.finish_marks()?)?;
+        }
+        self.shared.agenda.expiry_s.fetch_min(earliest, Ordering::AcqRel);
+        let mut transaction = super::transaction::Transaction::begin(self, &settings)?;
+        transaction.stage(Table::Feed, keys::meta(PLANNED_TTL), planned_mark(default_ttl));
+        durable(transaction.finish_marks()?)
+    }
+
+    /// Removes deletes from the feed that are older than the container keeps them. Returns whether that is done.
+    fn remove_old_deletes(&self, now_s: u32) -> Result<bool> {
+        let agenda = &self.shared.agenda;
+        let settings = self.settings();
+        let keep_from = now_s.saturating_sub(settings.delete_retention_s);
+        let newest = self.lsn();
+        for _ in 0..STEPS_PER_VISIT {
+            let from = agenda.retention_lsn.load(Ordering::Acquire);
+            let snapshot = self.space.snapshot()?;
+            let mut rows = snapshot.scan(Table::Feed, keys::feed_after(from), Direction::Forward);
+            let mut old = Vec::new();
+            let mut seen = from;
+            let mut finished = true;
+            for looked_at in 0.. {
+                let Some(row) = rows.next_row().transpose()? else { break };
+                let Some(keys::FeedTableKey::Feed { lsn, .. }) = keys::FeedTableKey::decode(&row.key) else {
+                    return Err(damaged("feed"));
+                };
+                let change = FeedRow::decode(&row.value)?;
+                if lsn >= newest || change.ts >= keep_from {
+                    break;
+                }
+                // Steps end between commits, so that a position is an LSN.
+                if looked_at >= ROWS_PER_STEP && lsn != seen {
+                    finished = false;
+                    break;
+                }
+                seen = lsn;
+                if !change.kind.leaves_item() {
+                    old.push(row.key);
+                }
+            }
+            drop(rows);
+            drop(snapshot);
+            agenda.retention_lsn.store(seen, Ordering::Release);
+            if !old.is_empty() || seen > agenda.retention_mark.load(Ordering::Relaxed) + RETENTION_MARK_LSNS {
+                let mut transaction = super::transaction::Transaction::begin(self, &settings)?;
+                for key in old {
+                    transaction.stage(Table::Feed, key, None);
+                }
+                let mark = super::rows::encode_lsn(seen);
+                transaction.stage(Table::Feed, keys::meta(RETENTION_LSN), Some(mark));
+                durable(transaction.finish_marks()?)?;
+                agenda.retention_mark.store(seen, Ordering::Relaxed);
+            }
+            if finished {
+                // When only the newest row is left there is nothing to come back for until the next delete.
+                let idle = seen + 1 >= newest;
+                let next = if idle { NEVER } else { now_s.saturating_add(RETENTION_INTERVAL_S) };
+                agenda.retention_s.store(next, Ordering::Release);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// How long a container wants deletes to stay in its feed.
+pub(super) fn delete_retention_s(definition: &ContainerDefinition) -> u32 {
+    let minutes =
+        definition.json.get("changeFeedPolicy").and_then(|policy| policy.get("retentionDuration")?.as_u64());
+    match minutes.and_then(|minutes| u32::try_from(minutes.saturating_mul(60)).ok()) {
+        Some(seconds) if seconds > 0 => seconds,
+        _ => DELETE_RETENTION_DEFAULT_S,
+    }
+}
+
+fn planned_mark(default_ttl: Option<i32>) -> Option<Bytes> {
+    default_ttl.map(|ttl| Bytes::copy_from_slice(&ttl.to_le_bytes()))
+}
+
+fn first_expiry(snapshot: &dyn Snapshot) -> Result<u32> {
+    let row =
+        snapshot.scan(Table::Feed, keys::expiry_up_to(NEVER), Direction::Forward).next_row().transpose()?;
+    let Some(row) = row else { return Ok(NEVER) };
+    match keys::FeedTableKey::decode(&row.key) {
+        Some(keys::FeedTableKey::Expiry { second, .. }) => Ok(second),
+        _ => Err(damaged("expiry")),
+    }
+}
+
+fn take_rows(snapshot: &dyn Snapshot, range: KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
+    let mut rows = snapshot.scan(Table::Feed, range, Direction::Forward);
+    let mut found = Vec::new();
+    while found.len() < rows_max
+        && let Some(row) = rows.next_row().transpose()?
+    {
+        found.push(row.key);
+    }
+    Ok(found)
+}
+
+fn durable(ticket: Option<Ticket>) -> Result<()> {
+    wait(settle(ticket, Ok(())))
+}

@@ -1,0 +1,393 @@
+//! The calls that change items: one item, an atomic batch, a bulk, a whole logical partition.
+//!
+//! Each call checks what can be checked without looking at stored items, runs a transaction under the partition's lock,
+//! computes the charge after the lock is free, and hands back a future that is ready when the outcome is durable.
+
+use std::future::Future;
+
+use orrery_model::{Epk, PartitionKey, Raw};
+use orrery_storage::{Table, keys};
+
+use super::rows::{ChangeKind, encode_lsn};
+use super::target::Target;
+use super::ticket::{Ticket, settle};
+use super::transaction::{Applied, Prepared, Transaction};
+use super::{AfterPublish, Partition, Settings};
+use crate::batch::{self, BatchOperation, BatchReply, OperationResult};
+use crate::charge::{self, Terms, Version};
+use crate::error::{Error, Kind, Result};
+use crate::item::{self, Item, Operation, Outcome, Position, Write, WriteAck, WriteReply};
+
+/// Logical partitions that may be waiting to be emptied at the same time.
+const PURGES_MAX: usize = 1000;
+/// How often a transaction is run again because it needed a size that was not known: once for each logical partition
+/// that its operations can touch.
+const MEASUREMENTS_MAX: usize = batch::BATCH_OPERATIONS_MAX;
+
+/// The ticket, the LSN that the answer stands at, and what the transaction returned. A failure comes with a ticket too
+/// when it rests on what is not yet durable.
+type Transacted<T> = Result<(Option<Ticket>, u64, T), (Option<Ticket>, Error)>;
+
+const KEY_MISMATCH: &str = "PartitionKey extracted from document doesn't match the one specified in the header. Learn \
+                            more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value";
+
+impl Partition {
+    /// Writes one item.
+    pub fn write_item(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+        write: Write,
+    ) -> impl Future<Output = Result<WriteReply>> + Send + use<> {
+        let (ticket, answer) = self.write_one(key, epk, write);
+        settle(ticket, answer)
+    }
+
+    fn write_one(&self, key: &PartitionKey, epk: &Epk, write: Write) -> (Option<Ticket>, Result<WriteReply>) {
+        let settings = self.settings();
+        let prepared = self
+            .check_session(&write)
+            .and_then(|()| self.prepare(&settings, key, epk, write))
+            .map_err(|error| error.charged(charge::REFUSED_WRITE_RU));
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return (None, Err(error)),
+        };
+        let outcome = self.transact(&settings, |transaction| transaction.apply(0, &prepared));
+        match outcome {
+            Ok((ticket, lsn, applied)) => {
+                let charge_ru = settings.charge(&applied);
+                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+                (ticket, Ok(WriteReply { outcome: applied.outcome, item: applied.item, charge_ru, at }))
+            }
+            Err((ticket, error)) => {
+                let charge_ru = settings.refusal_charge(&prepared, error.kind);
+                (ticket, Err(error.charged(charge_ru)))
+            }
+        }
+    }
+
+    /// Writes every operation or none, in one commit. Later operations see what earlier ones did.
+    pub fn write_batch(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+        operations: Vec<BatchOperation>,
+    ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
+        let (ticket, answer) = self.write_atomic(key, epk, operations);
+        settle(ticket, answer)
+    }
+
+    fn write_atomic(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+        operations: Vec<BatchOperation>,
+    ) -> (Option<Ticket>, Result<BatchReply>) {
+        let settings = self.settings();
+        let checked = batch::check_length(operations.len())
+            .and_then(|()| operations.iter().try_for_each(|operation| self.check_session(operation)));
+        if let Err(error) = checked {
+            return (None, Err(error));
+        }
+        let mut prepared: Vec<Result<Prepared>> =
+            operations.into_iter().map(|write| self.prepare(&settings, key, epk, write)).collect();
+        let mut done: Vec<Applied> = Vec::with_capacity(prepared.len());
+        // Stops at the first operation that fails; the transaction is then dropped whole.
+        let outcome = self.transact(&settings, |transaction| {
+            done.clear();
+            for (sub, operation) in prepared.iter_mut().enumerate() {
+                let applied = match operation {
+                    Ok(operation) => transaction.apply(sub as u8, operation)?,
+                    Err(error) => return Err(std::mem::replace(error, batch::failed_dependency())),
+                };
+                done.push(applied);
+            }
+            Ok(())
+        });
+        match outcome {
+            Ok((ticket, lsn, ())) => {
+                let results: Vec<OperationResult> =
+                    done.into_iter().map(|applied| settings.result(applied)).collect();
+                let charge_ru = results.iter().map(|result| result.charge_ru).sum();
+                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+                (ticket, Ok(BatchReply { results, committed: true, charge_ru, at }))
+            }
+            Err((ticket, error)) => {
+                // What belongs to the whole request rather than to one operation is told once.
+                let culprit = done.len();
+                let of_all = matches!(
+                    error.kind,
+                    Kind::WritesStopped | Kind::Internal | Kind::OwnerNotFound | Kind::RangeGone
+                );
+                if of_all || culprit == prepared.len() {
+                    return (ticket, Err(error));
+                }
+                let mut results: Vec<OperationResult> = Vec::with_capacity(prepared.len());
+                for applied in &done {
+                    results.push(failed(batch::failed_dependency(), settings.charge(applied)));
+                }
+                let charge_ru = match prepared.get(culprit) {
+                    Some(Ok(prepared)) => settings.refusal_charge(prepared, error.kind),
+                    _ => charge::REFUSED_WRITE_RU,
+                };
+                results.push(failed(error, charge_ru));
+                while results.len() < prepared.len() {
+                    results.push(failed(batch::failed_dependency(), 0.0));
+                }
+                let charge_ru = results.iter().map(|result| result.charge_ru).sum();
+                (ticket, Ok(BatchReply { results, committed: false, charge_ru, at: self.position() }))
+            }
+        }
+    }
+
+    /// Writes each operation that can be written, in one commit. Without `continue_on_error` those after the first
+    /// failure are not tried.
+    pub fn write_bulk(
+        &self,
+        operations: Vec<(PartitionKey, BatchOperation)>,
+        continue_on_error: bool,
+    ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
+        let (ticket, answer) = self.write_each(operations, continue_on_error);
+        settle(ticket, answer)
+    }
+
+    fn write_each(
+        &self,
+        operations: Vec<(PartitionKey, BatchOperation)>,
+        continue_on_error: bool,
+    ) -> (Option<Ticket>, Result<BatchReply>) {
+        let settings = self.settings();
+        let checked = batch::check_length(operations.len())
+            .and_then(|()| operations.iter().try_for_each(|(_, operation)| self.check_session(operation)));
+        if let Err(error) = checked {
+            return (None, Err(error));
+        }
+        let mut prepared: Vec<Result<Prepared>> = Vec::with_capacity(operations.len());
+        for (key, write) in operations {
+            let epk = match settings.effective(&key) {
+                Ok(epk) => epk,
+                Err(error) => {
+                    prepared.push(Err(error));
+                    continue;
+                }
+            };
+            if epk < self.min || epk >= self.max {
+                let message = "The requested resource is no longer available at the server.";
+                return (None, Err(Error::new(Kind::RangeGone, message)));
+            }
+            prepared.push(self.prepare(&settings, &key, &epk, write));
+        }
+        let mut results: Vec<Result<Applied>> = Vec::with_capacity(prepared.len());
+        let outcome = self.transact(&settings, |transaction| {
+            results.clear();
+            for (sub, operation) in prepared.iter().enumerate() {
+                let result = match operation {
+                    _ if !continue_on_error && results.iter().any(Result::is_err) => {
+                        Err(batch::failed_dependency())
+                    }
+                    Ok(operation) => transaction.apply(sub as u8, operation),
+                    // The error itself is taken out below; a transaction may run more than once.
+                    Err(_) => Err(batch::failed_dependency()),
+                };
+                if transaction.size_wanted.is_some() {
+                    return Err(Error::internal("The size of a logical partition is not known yet."));
+                }
+                results.push(result);
+            }
+            Ok(())
+        });
+        let (ticket, lsn) = match outcome {
+            Ok((ticket, lsn, ())) => (ticket, lsn),
+            Err((ticket, error)) => return (ticket, Err(error)),
+        };
+        let mut not_tried = false;
+        let results: Vec<OperationResult> = results
+            .into_iter()
+            .zip(prepared)
+            .map(|(result, prepared)| match (result, prepared) {
+                (Ok(applied), _) => settings.result(applied),
+                (Err(error), _) if not_tried => failed(error, 0.0),
+                (Err(error), Ok(prepared)) => {
+                    not_tried = !continue_on_error;
+                    let charge_ru = settings.refusal_charge(&prepared, error.kind);
+                    failed(error, charge_ru)
+                }
+                (Err(_), Err(error)) => {
+                    not_tried = !continue_on_error;
+                    failed(error, charge::REFUSED_WRITE_RU)
+                }
+            })
+            .collect();
+        let charge_ru = results.iter().map(|result| result.charge_ru).sum();
+        let committed = results.iter().all(|result| result.status.is_ok());
+        let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+        (ticket, Ok(BatchReply { results, committed, charge_ru, at }))
+    }
+
+    /// Deletes every item of a logical partition: one small commit hides them all, the sweeper removes their rows.
+    pub fn delete_partition_key(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+    ) -> impl Future<Output = Result<WriteAck>> + Send + use<> {
+        let (ticket, answer) = self.purge(key, epk);
+        settle(ticket, answer)
+    }
+
+    fn purge(&self, key: &PartitionKey, epk: &Epk) -> (Option<Ticket>, Result<WriteAck>) {
+        let settings = self.settings();
+        let target = Target::new(epk, key, "");
+        let outcome = target.check().map_err(|error| (None, error)).and_then(|()| {
+            self.transact(&settings, |transaction| {
+                if transaction.state.purges.len() >= PURGES_MAX {
+                    let message = "Too many partition keys are being deleted at the same time.";
+                    return Err(Error::new(Kind::Throttled { retry_after_ms: 1000 }, message));
+                }
+                let logical_partition = target.key.clone();
+                let lsn = transaction.lsn();
+                let mut encoded = Vec::new();
+                key.encode(&mut encoded);
+                let row = keys::purge(epk.as_bytes(), &encoded);
+                transaction.stage(Table::Feed, row, Some(encode_lsn(lsn)));
+                transaction.feed(0, ChangeKind::Purge, 0, logical_partition.clone());
+                transaction.state.purges.insert(logical_partition.clone(), lsn);
+                transaction.after = AfterPublish::PurgeStarted { logical_partition, lsn };
+                Ok(())
+            })
+        });
+        match outcome {
+            Ok((ticket, lsn, ())) => {
+                self.shared.agenda.purge();
+                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+                (ticket, Ok(WriteAck { charge_ru: charge::create(&Version::default()), at }))
+            }
+            Err((ticket, error)) => (ticket, Err(error)),
+        }
+    }
+
+    /// Runs a transaction to its end.
+    pub(super) fn transact<T>(
+        &self,
+        settings: &Settings,
+        mut run: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Transacted<T> {
+        for _ in 0..=MEASUREMENTS_MAX {
+            let mut transaction = Transaction::begin(self, settings).map_err(|error| (None, error))?;
+            let result = run(&mut transaction);
+            if let Some(target) = transaction.size_wanted.take() {
+                // Reading a large range must not hold up other writers.
+                drop(transaction);
+                self.measure(&target).map_err(|error| (None, error))?;
+                continue;
+            }
+            return match result {
+                Ok(value) => {
+                    let lsn = if transaction.changes_anything() { transaction.lsn() } else { self.lsn() };
+                    let expiry = transaction.earliest_expiry();
+                    let deletes = transaction.deletes();
+                    let ticket = transaction.finish().map_err(|error| (None, error))?;
+                    self.shared.agenda.note(expiry, deletes);
+                    Ok((ticket, lsn, value))
+                }
+                Err(error) => Err((transaction.abandon(), error)),
+            };
+        }
+        Err((None, Error::new(Kind::Conflict, "The size of a logical partition could not be determined.")))
+    }
+
+    /// Checks everything about an operation that does not depend on what is stored.
+    fn prepare(&self, settings: &Settings, key: &PartitionKey, epk: &Epk, write: Write) -> Result<Prepared> {
+        let target = Target::new(epk, key, write.operation.id());
+        let content = match &write.operation {
+            Operation::Create { id, document }
+            | Operation::Upsert { id, document }
+            | Operation::Replace { id, document } => {
+                let body = Raw::document(document).map_err(|corrupt| {
+                    Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string())
+                })?;
+                item::check_document_id(body, id)?;
+                settings.check_key(key, body)?;
+                Some(self.content(settings, &target, document.clone())?)
+            }
+            Operation::Patch { .. } | Operation::Delete { .. } | Operation::Read { .. } => None,
+        };
+        Ok(Prepared { target, write, content })
+    }
+
+    fn check_session(&self, write: &Write) -> Result<()> {
+        if write.session.is_empty() { Ok(()) } else { self.view(&write.session).map(|_| ()) }
+    }
+}
+
+fn failed(error: Error, charge_ru: f64) -> OperationResult {
+    OperationResult { status: Err(error), item: None, charge_ru }
+}
+
+impl Settings {
+    /// The key inside a document must be the one the request names.
+    fn check_key(&self, key: &PartitionKey, body: Raw<'_>) -> Result<()> {
+        let definition = &self.definition.partition_key;
+        let mismatch = || Error::new(Kind::PartitionKeyMismatch, KEY_MISMATCH);
+        let found = definition.extract(body).map_err(|error| mismatch().caused_by(error.to_string()))?;
+        // A container without a key of its own has its items under `[]`.
+        let fixed = definition.system_key && key.0.is_empty();
+        let absent =
+            found.0.iter().all(|component| matches!(component, orrery_model::KeyComponent::Undefined));
+        if found == *key || fixed && absent { Ok(()) } else { Err(mismatch()) }
+    }
+
+    /// Where a full key lies in the hash space.
+    fn effective(&self, key: &PartitionKey) -> Result<Epk> {
+        let definition = &self.definition.partition_key;
+        if key.0.len() == definition.paths.len() || definition.system_key && key.0.is_empty() {
+            return Ok(definition.effective(key));
+        }
+        let message = "Partition key provided either doesn't correspond to definition in the collection or doesn't match \
+                       partition key field values specified in the document.";
+        Err(Error::new(Kind::PartitionKeyMismatch, message))
+    }
+
+    fn result(&self, applied: Applied) -> OperationResult {
+        let charge_ru = self.charge(&applied);
+        OperationResult { status: Ok(applied.outcome), item: applied.item, charge_ru }
+    }
+
+    fn charge(&self, applied: &Applied) -> f64 {
+        let version = |item: &Option<Item>| {
+            let item = item.as_ref()?;
+            let version = self.version(item.ttl, &item.document);
+            Some(if applied.again { Version { terms: version.terms.untimed(), ..version } } else { version })
+        };
+        let new = version(&applied.item).unwrap_or_default();
+        match applied.outcome {
+            Outcome::Read => charge::read(new.size_bytes),
+            Outcome::Created => charge::create(&new),
+            Outcome::Replaced if applied.patch_operations > 0 => {
+                charge::patch(&version(&applied.old).unwrap_or_default(), &new, applied.patch_operations)
+            }
+            Outcome::Replaced => charge::replace(&version(&applied.old).unwrap_or_default(), &new),
+            Outcome::Deleted => charge::delete(&version(&applied.old).unwrap_or_default()),
+        }
+    }
+
+    fn refusal_charge(&self, prepared: &Prepared, kind: Kind) -> f64 {
+        match (&prepared.write.operation, &prepared.content, kind) {
+            (Operation::Read { .. }, ..) => charge::LOOK_UP_RU,
+            (_, Some(content), Kind::AlreadyExists | Kind::UniqueKeyViolated) => {
+                charge::refused_create(&self.version(content.ttl, &content.document))
+            }
+            _ => charge::REFUSED_WRITE_RU,
+        }
+    }
+
+    fn version(&self, ttl: Option<i32>, document: &[u8]) -> Version {
+        let Ok(body) = Raw::document(document) else { return Version::default() };
+        Version {
+            size_bytes: document.len(),
+            terms: Terms::of(&self.definition, body),
+            unique_keys: self.definition.unique_keys.len(),
+            expires: self.definition.default_ttl.is_some() && ttl.is_some_and(|ttl| ttl > 0),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the catalog's tests share: an account over a store in memory that outlives it, and waiting for a future.
+
+#![allow(dead_code)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use orrery_engine::{Account, ContainerDefinition, Database, EngineConfig, Ref, Result, TestEnv};
+use orrery_storage::{MemoryStore, Store};
+
+pub const NOW_MS: u64 = 1_800_000_000_000;
+pub const API_VERSION: &str = "2020-07-15";
+
+/// Waits for a future on this thread; the engine needs no more of an executor.
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Unpark>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// A store that can be opened again after its account is gone.
+pub struct World {
+    pub store: Arc<dyn Store>,
+    pub env: Arc<TestEnv>,
+}
+
+impl World {
+    pub fn new() -> World {
+        World::over(Arc::new(MemoryStore::new()))
+    }
+
+    pub fn over(store: Arc<dyn Store>) -> World {
+        World { store, env: Arc::new(TestEnv::new(NOW_MS, 42)) }
+    }
+
+    pub fn open(&self) -> Arc<Account> {
+        self.try_open().expect("the catalog opens")
+    }
+
+    pub fn try_open(&self) -> Result<Arc<Account>> {
+        Account::open(self.store.clone(), EngineConfig::default(), self.env.clone())
+    }
+}
+
+pub fn definition(json: serde_json::Value) -> ContainerDefinition {
+    ContainerDefinition::parse(&json, API_VERSION).expect("a valid definition")
+}
+
+/// A container keyed by `/pk`.
+pub fn plain(id: &str) -> ContainerDefinition {
+    definition(
+        serde_json::json!({ "id": id, "partitionKey": { "paths": ["/pk"], "kind": "Hash", "version": 2 } }),
+    )
+}
+
+pub fn database(account: &Account, name: &str) -> Arc<Database> {
+    account.database(Ref::Name(name)).expect("the database is there")
+}

@@ -1,0 +1,282 @@
+//! A container against a naive model of one, over random operations, batches, time, sweeps, purges and restarts.
+//!
+//! The model is a list of items. After every step the container must give the same answer, list the same items in the
+//! same order, and tell the same changes.
+
+mod items_support;
+
+use items_support::*;
+use orrery_engine::{BatchOperation, ChangesFrom, Kind, Operation, Outcome, PageRequest, Scope};
+use orrery_model::{Number, PatchOp, Pointer, Value as ModelValue};
+use proptest::prelude::*;
+use serde_json::json;
+
+#[derive(Debug, Clone, Copy)]
+struct Doc {
+    id: u8,
+    n: i64,
+    unique: u8,
+    ttl: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Create(Doc),
+    Upsert(Doc),
+    Replace(Doc),
+    /// Sets `n`.
+    Patch(u8, i64),
+    Delete(u8),
+    Read(u8),
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(u8, Op),
+    Batch(u8, Vec<Op>),
+    Purge(u8),
+    Advance(u64),
+    Sweep,
+    Reopen,
+    DefaultTtl(Option<i32>),
+}
+
+fn doc() -> impl Strategy<Value = Doc> {
+    let ttl = prop::sample::select(vec![None, None, Some(-1), Some(2), Some(6)]);
+    (0u8..4, 0i64..100, 0u8..6, ttl).prop_map(|(id, n, unique, ttl)| Doc { id, n, unique, ttl })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => doc().prop_map(Op::Create),
+        3 => doc().prop_map(Op::Upsert),
+        2 => doc().prop_map(Op::Replace),
+        1 => (0u8..4, 0i64..100).prop_map(|(id, n)| Op::Patch(id, n)),
+        2 => (0u8..4).prop_map(Op::Delete),
+        1 => (0u8..4).prop_map(Op::Read),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => (0u8..3, op()).prop_map(|(pk, op)| Step::Write(pk, op)),
+        4 => (0u8..3, prop::collection::vec(op(), 1..6)).prop_map(|(pk, ops)| Step::Batch(pk, ops)),
+        1 => (0u8..3).prop_map(Step::Purge),
+        2 => (1u64..5).prop_map(Step::Advance),
+        2 => Just(Step::Sweep),
+        1 => Just(Step::Reopen),
+        1 => prop::sample::select(vec![None, Some(-1), Some(4)]).prop_map(Step::DefaultTtl),
+    ]
+}
+
+#[derive(Debug, Clone)]
+struct Stored {
+    pk: u8,
+    doc: Doc,
+    ts: u64,
+    created: u64,
+    changed: u64,
+}
+
+#[derive(Clone)]
+struct Model {
+    items: Vec<Stored>,
+    default_ttl: Option<i32>,
+    now_s: u64,
+    /// Counts changes.
+    clock: u64,
+}
+
+impl Model {
+    fn live(&self, item: &Stored) -> bool {
+        match self.default_ttl.map(|default| item.doc.ttl.unwrap_or(default)) {
+            None | Some(-1) => true,
+            Some(ttl) => self.now_s <= item.ts + ttl as u64,
+        }
+    }
+
+    fn find(&self, pk: u8, id: u8) -> Option<&Stored> {
+        self.items.iter().find(|item| item.pk == pk && item.doc.id == id && self.live(item))
+    }
+
+    fn put(&mut self, pk: u8, doc: Doc) -> Result<Outcome, Kind> {
+        let taken = |item: &&Stored| item.pk == pk && item.doc.unique == doc.unique && item.doc.id != doc.id;
+        if self.items.iter().filter(|item| self.live(item)).any(|item| taken(&item)) {
+            return Err(Kind::UniqueKeyViolated);
+        }
+        let created = self.find(pk, doc.id).map(|old| old.created);
+        self.items.retain(|item| (item.pk, item.doc.id) != (pk, doc.id));
+        self.clock += 1;
+        let (ts, clock) = (self.now_s, self.clock);
+        self.items.push(Stored { pk, doc, ts, created: created.unwrap_or(clock), changed: clock });
+        Ok(if created.is_some() { Outcome::Replaced } else { Outcome::Created })
+    }
+
+    fn apply(&mut self, pk: u8, op: &Op) -> Result<Outcome, Kind> {
+        match *op {
+            Op::Create(doc) if self.find(pk, doc.id).is_some() => Err(Kind::AlreadyExists),
+            Op::Create(doc) | Op::Upsert(doc) => self.put(pk, doc),
+            Op::Replace(doc) => match self.find(pk, doc.id) {
+                Some(_) => self.put(pk, doc),
+                None => Err(Kind::NotFound),
+            },
+            Op::Patch(id, n) => match self.find(pk, id).map(|old| old.doc) {
+                Some(old) => self.put(pk, Doc { n, ..old }),
+                None => Err(Kind::NotFound),
+            },
+            Op::Delete(id) => match self.find(pk, id).is_some() {
+                true => {
+                    self.items.retain(|item| (item.pk, item.doc.id) != (pk, id));
+                    Ok(Outcome::Deleted)
+                }
+                false => Err(Kind::NotFound),
+            },
+            Op::Read(id) => self.find(pk, id).map(|_| Outcome::Read).ok_or(Kind::NotFound),
+        }
+    }
+
+    /// Texts of live items in the order that `by` gives.
+    fn texts(&self, by: impl Fn(&Stored) -> u64) -> Vec<String> {
+        let mut live: Vec<&Stored> = self.items.iter().filter(|item| self.live(item)).collect();
+        live.sort_by_key(|item| by(item));
+        live.iter().map(|item| text(item.pk, &item.doc)).collect()
+    }
+}
+
+fn text(pk: u8, doc: &Doc) -> String {
+    let ttl = doc.ttl.map(|ttl| format!(",\"ttl\":{ttl}")).unwrap_or_default();
+    format!(r#"{{"id":"{}","pk":"p{pk}","n":{},"u":{}{ttl}}}"#, doc.id, doc.n, doc.unique)
+}
+
+fn operation(pk: u8, op: &Op) -> Operation {
+    let parts = |doc: &Doc| (doc.id.to_string(), document(&text(pk, doc)));
+    match op {
+        Op::Create(doc) => {
+            let (id, document) = parts(doc);
+            Operation::Create { id, document }
+        }
+        Op::Upsert(doc) => {
+            let (id, document) = parts(doc);
+            Operation::Upsert { id, document }
+        }
+        Op::Replace(doc) => {
+            let (id, document) = parts(doc);
+            Operation::Replace { id, document }
+        }
+        Op::Patch(id, n) => {
+            let path = Pointer::parse("/n").unwrap();
+            let operations = vec![PatchOp::Set { path, value: ModelValue::Number(Number::Int(*n)) }];
+            Operation::Patch { id: id.to_string(), operations, condition: None }
+        }
+        Op::Delete(id) => Operation::Delete { id: id.to_string() },
+        Op::Read(id) => Operation::Read { id: id.to_string() },
+    }
+}
+
+fn definition_json(default_ttl: Option<i32>) -> serde_json::Value {
+    let mut json = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}});
+    if let Some(ttl) = default_ttl {
+        json["defaultTtl"] = ttl.into();
+    }
+    json
+}
+
+fn run(mut fixture: Fixture, steps: &[Step]) {
+    let mut model = Model { items: Vec::new(), default_ttl: Some(-1), now_s: NOW_MS / 1000, clock: 0 };
+    for step in steps {
+        match step {
+            Step::Write(pk, Op::Read(id)) => {
+                let found = fixture.text(&format!("p{pk}"), &id.to_string());
+                assert_eq!(found, model.find(*pk, *id).map(|item| text(*pk, &item.doc)), "{step:?}");
+            }
+            Step::Write(pk, op) => {
+                let found = fixture.write(&format!("p{pk}"), operation(*pk, op));
+                let found = found.map(|reply| reply.outcome).map_err(|error| error.kind);
+                assert_eq!(found, model.apply(*pk, op), "{step:?}");
+            }
+            Step::Batch(pk, ops) => {
+                let operations: Vec<BatchOperation> =
+                    ops.iter().map(|op| operation(*pk, op).into()).collect();
+                let reply = wait(fixture.container.write_batch(&key(&format!("p{pk}")), operations)).unwrap();
+                let mut next = model.clone();
+                let mut expected: Vec<Result<Outcome, Kind>> = Vec::new();
+                for op in ops {
+                    let result = next.apply(*pk, op);
+                    expected.push(result);
+                    if result.is_err() {
+                        break;
+                    }
+                }
+                if expected.last().is_some_and(|last| last.is_err()) {
+                    let culprit = expected.len() - 1;
+                    expected.resize(ops.len(), Err(Kind::FailedDependency));
+                    expected[..culprit].fill(Err(Kind::FailedDependency));
+                } else {
+                    model = next;
+                }
+                let found: Vec<Result<Outcome, Kind>> = reply
+                    .results
+                    .into_iter()
+                    .map(|result| result.status.map_err(|error| error.kind))
+                    .collect();
+                assert_eq!(found, expected, "{step:?}");
+            }
+            Step::Purge(pk) => {
+                wait(fixture.container.delete_partition_key(&key(&format!("p{pk}")))).unwrap();
+                model.items.retain(|item| item.pk != *pk);
+            }
+            Step::Advance(seconds) => {
+                fixture.env.advance_ms(seconds * 1000);
+                model.now_s += seconds;
+            }
+            Step::Sweep => {
+                fixture.sweep();
+                let live = model.texts(|item| item.created).len() as u64;
+                assert_eq!(fixture.stored_items(), live, "a sweep leaves what is live");
+            }
+            Step::Reopen => fixture.reopen(),
+            Step::DefaultTtl(default_ttl) => {
+                // What is over and not yet removed would come back with a longer default.
+                fixture.sweep();
+                fixture.replace_definition(definition_json(*default_ttl));
+                model.default_ttl = *default_ttl;
+            }
+        }
+        // Items that are over may have been removed for good by the account's own sweeper.
+        let live: Vec<Stored> = model.items.iter().filter(|item| model.live(item)).cloned().collect();
+        model.items = live;
+        let listed = fixture.container.read_feed(&Scope::All, &PageRequest::new(1000)).unwrap();
+        assert!(listed.continuation.is_none());
+        let listed: Vec<String> = listed.items.iter().map(text_of).collect();
+        assert_eq!(listed, model.texts(|item| item.created), "after {step:?}");
+        let changes =
+            fixture.container.read_changes(&Scope::All, ChangesFrom::Beginning, &PageRequest::new(1000));
+        let changes: Vec<String> = changes.unwrap().items.iter().map(text_of).collect();
+        assert_eq!(changes, model.texts(|item| item.changed), "after {step:?}");
+    }
+    // At the end everything that is left can be deleted, and then nothing is left of it.
+    for pk in 0..3 {
+        wait(fixture.container.delete_partition_key(&key(&format!("p{pk}")))).unwrap();
+    }
+    fixture.sweep();
+    let usage = fixture.container.usage();
+    assert_eq!((usage.items, usage.size_bytes), (0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_container_behaves_like_a_list_of_items(steps in prop::collection::vec(step(), 1..60)) {
+        run(Fixture::new(definition_json(Some(-1))), &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn so_does_one_on_disk_that_is_closed_and_opened(steps in prop::collection::vec(step(), 30..120)) {
+        run(Fixture::embedded(definition_json(Some(-1))), &steps);
+    }
+}

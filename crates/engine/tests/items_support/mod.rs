@@ -1,0 +1,187 @@
+//! What the tests of items share: a container over a store that outlives its account, and short ways to ask it things.
+
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+pub use orrery_engine::partition::wait;
+use orrery_engine::{
+    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, Kind, Operation, Outcome,
+    PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,
+};
+use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_json};
+use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
+use orrery_storage::{MemoryStore, Store};
+use serde_json::{Value, json};
+
+pub const NOW_MS: u64 = 1_800_000_000_000;
+
+pub struct Fixture {
+    pub store: Arc<dyn Store>,
+    pub env: Arc<TestEnv>,
+    pub config: EngineConfig,
+    pub account: Arc<Account>,
+    pub container: Arc<Container>,
+    /// Of a store on disk, which is opened again with the account.
+    directory: Option<tempfile::TempDir>,
+}
+
+impl Fixture {
+    /// A container `c` partitioned by `/pk`, with further members of its definition.
+    pub fn new(extra: Value) -> Fixture {
+        Fixture::over(Arc::new(MemoryStore::new()), EngineConfig::default(), extra, 400)
+    }
+
+    /// The same over the embedded store.
+    pub fn embedded(extra: Value) -> Fixture {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(EmbeddedStore::open(directory.path(), EmbeddedOptions::default()).unwrap());
+        // Nothing here loses power; waiting for the disk would only make fewer cases.
+        let config = EngineConfig { durability: Durability::Relaxed, ..EngineConfig::default() };
+        Fixture { directory: Some(directory), ..Fixture::over(store, config, extra, 400) }
+    }
+
+    pub fn over(store: Arc<dyn Store>, config: EngineConfig, extra: Value, throughput: u32) -> Fixture {
+        let env = Arc::new(TestEnv::new(NOW_MS, 7));
+        let account = Account::open(store.clone(), config.clone(), env.clone()).unwrap();
+        let database = wait(account.create_database("d", None)).unwrap();
+        let definition = definition(extra);
+        let throughput = Some(Throughput::Manual(throughput));
+        let container = wait(account.create_container(&database, definition, throughput)).unwrap();
+        Fixture { store, env, config, account, container, directory: None }
+    }
+
+    /// Opens everything again, as after a restart.
+    pub fn reopen(&mut self) {
+        if let Some(directory) = &self.directory {
+            self.account.close().unwrap();
+            // The directory is free when the last handle of the store is gone.
+            self.store = Arc::new(MemoryStore::new());
+            self.account = Account::open(self.store.clone(), self.config.clone(), self.env.clone()).unwrap();
+            let database = wait(self.account.create_database("d", None)).unwrap();
+            let empty = definition(json!({}));
+            self.container = wait(self.account.create_container(&database, empty, None)).unwrap();
+            self.store = Arc::new(EmbeddedStore::open(directory.path(), EmbeddedOptions::default()).unwrap());
+        }
+        self.account = Account::open(self.store.clone(), self.config.clone(), self.env.clone()).unwrap();
+        let database = self.account.database(Ref::Name("d")).unwrap();
+        self.container = database.container(Ref::Name("c")).unwrap();
+    }
+
+    pub fn replace_definition(&self, extra: Value) {
+        wait(self.account.replace_container(&self.container, definition(extra), None)).unwrap();
+    }
+
+    pub fn only_partition(&self) -> Arc<Partition> {
+        self.container.partition(self.container.ranges()[0].id).unwrap()
+    }
+
+    pub fn write(&self, pk: &str, write: impl Into<Write>) -> Result<WriteReply> {
+        wait(self.container.write_item(&key(pk), write.into()))
+    }
+
+    pub fn create(&self, text: &str) -> Result<WriteReply> {
+        let (pk, id, document) = parts(text);
+        self.write(&pk, Operation::Create { id, document })
+    }
+
+    pub fn upsert(&self, text: &str) -> Result<WriteReply> {
+        let (pk, id, document) = parts(text);
+        self.write(&pk, Operation::Upsert { id, document })
+    }
+
+    pub fn replace(&self, text: &str) -> Result<WriteReply> {
+        let (pk, id, document) = parts(text);
+        self.write(&pk, Operation::Replace { id, document })
+    }
+
+    pub fn delete(&self, pk: &str, id: &str) -> Result<WriteReply> {
+        self.write(pk, Operation::Delete { id: id.into() })
+    }
+
+    pub fn read(&self, pk: &str, id: &str) -> Result<Item> {
+        self.container.read_item(&key(pk), id, &ReadOptions::default()).map(|reply| reply.item)
+    }
+
+    pub fn text(&self, pk: &str, id: &str) -> Option<String> {
+        match self.read(pk, id) {
+            Ok(item) => Some(text_of(&item)),
+            Err(error) if error.kind == Kind::NotFound => None,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// The ids of a whole listing, read in pages.
+    pub fn list(&self, scope: &Scope, page_items: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        let mut page = PageRequest::new(page_items);
+        loop {
+            let found = self.container.read_feed(scope, &page).unwrap();
+            assert!(found.items.len() <= page_items);
+            ids.extend(found.items.iter().map(|item| item.id().to_owned()));
+            match found.continuation {
+                Some(next) => page.continuation = Some(next),
+                None => return ids,
+            }
+        }
+    }
+
+    /// Everything that is due in the background, now.
+    /// The account's own sweeper may be doing the same, so only what is left afterwards can be counted.
+    pub fn sweep(&self) {
+        for range in self.container.ranges() {
+            let partition = self.container.partition(range.id).unwrap();
+            partition.definition_changed();
+            while partition.upkeep().unwrap().more {}
+        }
+    }
+
+    pub fn stored_items(&self) -> u64 {
+        self.container.usage().items
+    }
+}
+
+pub fn definition(extra: Value) -> ContainerDefinition {
+    let mut json = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    for (name, value) in extra.as_object().unwrap() {
+        if value.is_null() {
+            json.as_object_mut().unwrap().remove(name);
+        } else {
+            json[name] = value.clone();
+        }
+    }
+    ContainerDefinition::parse(&json, "2020-07-15").unwrap()
+}
+
+pub fn key(pk: &str) -> PartitionKey {
+    PartitionKey([KeyComponent::String(pk.to_owned())].into_iter().collect())
+}
+
+pub fn document(text: &str) -> Bytes {
+    parse_json(text.as_bytes(), &ParseOptions::default()).unwrap().into()
+}
+
+/// Partition key, id and stored form of an item.
+pub fn parts(text: &str) -> (String, String, Bytes) {
+    let json: Value = serde_json::from_str(text).unwrap();
+    let member = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
+    (member("pk"), member("id"), document(text))
+}
+
+pub fn text_of(item: &Item) -> String {
+    let mut out = Vec::new();
+    item.body().write_json(&mut out, NumberStyle::Item);
+    String::from_utf8(out).unwrap()
+}
+
+pub fn kind<T>(result: Result<T>) -> Kind {
+    match result {
+        Ok(_) => panic!("succeeded"),
+        Err(error) => error.kind,
+    }
+}
+
+pub fn outcome(result: Result<WriteReply>) -> Outcome {
+    result.unwrap().outcome
+}

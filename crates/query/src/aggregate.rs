@@ -1,0 +1,137 @@
+//! Aggregates: COUNT, SUM, AVG, MIN, MAX, COUNTIF, MAKELIST and MAKESET.
+//!
+//! Undefined inputs are skipped by all of them. A non-number makes SUM and AVG undefined for good, an
+//! array or object does the same to MIN and MAX. SUM of nothing is 0, AVG, MIN and MAX of nothing are
+//! undefined. Integer sums stay exact while they fit 64 bits.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use orrery_model::{Number, Value};
+use orrery_sql::SqlError;
+
+use crate::compare::{canonical_key, order};
+use crate::limits::Budget;
+use crate::operators::add;
+use crate::value::{Eval, Type};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateKind {
+    Count,
+    Sum,
+    Average,
+    Min,
+    Max,
+    CountIf,
+    MakeList,
+    MakeSet,
+}
+
+const NAMES: &[(&str, AggregateKind)] = &[
+    ("COUNT", AggregateKind::Count),
+    ("SUM", AggregateKind::Sum),
+    ("AVG", AggregateKind::Average),
+    ("MIN", AggregateKind::Min),
+    ("MAX", AggregateKind::Max),
+    ("COUNTIF", AggregateKind::CountIf),
+    ("MAKELIST", AggregateKind::MakeList),
+    ("MAKESET", AggregateKind::MakeSet),
+];
+
+impl AggregateKind {
+    /// The aggregate a function name stands for.
+    pub fn of(name: &str) -> Option<AggregateKind> {
+        NAMES.iter().find(|(text, _)| text.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+    }
+
+    /// The name query plans use.
+    pub fn plan_name(self) -> &'static str {
+        match self {
+            AggregateKind::Count => "Count",
+            AggregateKind::Sum => "Sum",
+            AggregateKind::Average => "Average",
+            AggregateKind::Min => "Min",
+            AggregateKind::Max => "Max",
+            AggregateKind::CountIf => "CountIf",
+            AggregateKind::MakeList => "MakeList",
+            AggregateKind::MakeSet => "MakeSet",
+        }
+    }
+}
+
+/// One aggregate being computed.
+#[derive(Clone, Debug)]
+pub(crate) enum Accumulator {
+    Count(i64),
+    CountIf(i64),
+    /// The sum and how many numbers it holds; `None` once a non-number came.
+    Sum(Option<(Number, i64)>, bool),
+    /// The best so far, `None` inside once an array or object came.
+    Extreme(Option<Option<Value>>, Ordering),
+    List(Vec<Value>, Option<HashSet<Vec<u8>>>),
+}
+
+impl Accumulator {
+    pub fn new(kind: AggregateKind) -> Accumulator {
+        match kind {
+            AggregateKind::Count => Accumulator::Count(0),
+            AggregateKind::CountIf => Accumulator::CountIf(0),
+            AggregateKind::Sum => Accumulator::Sum(Some((Number::Int(0), 0)), false),
+            AggregateKind::Average => Accumulator::Sum(Some((Number::Int(0), 0)), true),
+            AggregateKind::Min => Accumulator::Extreme(Some(None), Ordering::Less),
+            AggregateKind::Max => Accumulator::Extreme(Some(None), Ordering::Greater),
+            AggregateKind::MakeList => Accumulator::List(Vec::new(), None),
+            AggregateKind::MakeSet => Accumulator::List(Vec::new(), Some(HashSet::new())),
+        }
+    }
+
+    pub fn add(&mut self, value: &Eval<'_>, budget: &mut Budget) -> Result<(), SqlError> {
+        if value.is_undefined() {
+            return Ok(());
+        }
+        match self {
+            Accumulator::Count(count) => *count += 1,
+            Accumulator::CountIf(count) => *count += i64::from(value.is_true()),
+            Accumulator::Sum(state, _) => {
+                *state = match (state.take(), value.as_number()) {
+                    (Some((sum, count)), Some(number)) => Some((add(sum, number), count + 1)),
+                    _ => None,
+                };
+            }
+            Accumulator::Extreme(state, wanted) => {
+                if value.kind() >= Type::Array {
+                    *state = None;
+                } else if let Some(best) = state {
+                    let better =
+                        best.as_ref().is_none_or(|best| order(value, &Eval::from_constant(best)) == *wanted);
+                    if better {
+                        *best = Some(value.to_value());
+                    }
+                }
+            }
+            Accumulator::List(values, seen) => {
+                let key = canonical_key(value);
+                let size = key.len();
+                if seen.as_mut().is_none_or(|seen| seen.insert(key)) {
+                    budget.hold(size)?;
+                    values.push(value.to_value());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn result(self) -> Value {
+        match self {
+            Accumulator::Count(count) | Accumulator::CountIf(count) => Value::Number(Number::Int(count)),
+            Accumulator::Sum(None, _) | Accumulator::Extreme(None, _) => Value::Undefined,
+            Accumulator::Sum(Some((_, 0)), true) => Value::Undefined,
+            Accumulator::Sum(Some((sum, count)), true) => {
+                Value::Number(Number::Double(sum.as_f64() / count as f64))
+            }
+            Accumulator::Sum(Some((sum, _)), false) => Value::Number(sum),
+            Accumulator::Extreme(Some(best), _) => best.unwrap_or(Value::Undefined),
+            Accumulator::List(values, _) => Value::Array(values),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What functions may look at while a query runs: the clock, random numbers, compiled regular
+//! expressions, and the container's geometry and scripts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use regex::Regex;
+
+use crate::env::{QueryEnv, Udfs};
+use crate::limits::REGEX_CACHE_MAX;
+
+pub struct Context {
+    pub now_ticks: i64,
+    pub geometry: bool,
+    pub(crate) udfs: Option<Arc<dyn Udfs>>,
+    shared: Mutex<Shared>,
+}
+
+struct Shared {
+    random: u64,
+    regexes: HashMap<(String, String), Option<Regex>>,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Context").field("now_ticks", &self.now_ticks).finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    pub fn new(env: &QueryEnv) -> Context {
+        Context {
+            now_ticks: env.now_ticks,
+            geometry: env.geometry,
+            udfs: env.udfs.clone(),
+            shared: Mutex::new(Shared { random: env.random_seed, regexes: HashMap::new() }),
+        }
+    }
+
+    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+        // Nothing panics while it holds the lock, and what it guards is valid at every step.
+        self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The next number of the query's own sequence, at least 0 and below 1 (SplitMix64).
+    pub fn random(&self) -> f64 {
+        let mut shared = self.shared();
+        shared.random = shared.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = shared.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        (mixed >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A compiled regular expression; `None` where pattern or flags are no good.
+    pub fn regex(&self, pattern: &str, flags: &str) -> Option<Regex> {
+        let key = (pattern.to_string(), flags.to_string());
+        if let Some(found) = self.shared().regexes.get(&key) {
+            return found.clone();
+        }
+        let compiled = compile_regex(pattern, flags);
+        let mut shared = self.shared();
+        if shared.regexes.len() >= REGEX_CACHE_MAX {
+            shared.regexes.clear();
+        }
+        shared.regexes.insert(key, compiled.clone());
+        compiled
+    }
+}
+
+fn compile_regex(pattern: &str, flags: &str) -> Option<Regex> {
+    let mut builder = regex::RegexBuilder::new(pattern);
+    builder.size_limit(1 << 20);
+    for flag in flags.chars() {
+        match flag {
+            'm' => builder.multi_line(true),
+            's' => builder.dot_matches_new_line(true),
+            'i' => builder.case_insensitive(true),
+            'x' => builder.ignore_whitespace(true),
+            _ => return None,
+        };
+    }
+    builder.build().ok()
+}

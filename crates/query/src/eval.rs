@@ -1,0 +1,372 @@
+//! The evaluator: computes expressions and runs the loops of a plan for one item.
+//!
+//! A [`Frame`] holds the slots while a row is evaluated. Everything is borrowed from the item and the
+//! compiled query; errors are rare (a scalar subquery with two rows, a failing script, a limit), so
+//! most functions only pass them through.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use orrery_model::Value;
+use orrery_sql::{LogicalOp, SqlError, SubqueryKind};
+
+use crate::aggregate::Accumulator;
+use crate::compare::{canonical, canonical_key};
+use crate::context::Context;
+use crate::like::LikePattern;
+use crate::limits::{Budget, ITEM_STEPS_MAX};
+use crate::node::{Grouping, Node, Pattern, Plan, PlanSource, SourceKind};
+use crate::operators::{between, binary, equality, unary};
+use crate::value::Eval;
+
+pub(crate) struct Frame<'a> {
+    pub slots: Vec<Eval<'a>>,
+    pub context: &'a Context,
+    pub budget: Budget,
+    steps: u64,
+}
+
+/// Whether whoever takes rows wants another one.
+pub(crate) type Step = Result<ControlFlow<()>, SqlError>;
+
+const GO_ON: Step = Ok(ControlFlow::Continue(()));
+
+impl<'a> Frame<'a> {
+    pub fn new(slots: usize, context: &'a Context) -> Frame<'a> {
+        Frame { slots: vec![Eval::Undefined; slots], context, budget: Budget::default(), steps: 0 }
+    }
+
+    fn step(&mut self) -> Result<(), SqlError> {
+        self.steps += 1;
+        if self.steps > ITEM_STEPS_MAX {
+            return Err(SqlError::whole(
+                "",
+                format!("The query takes more than {ITEM_STEPS_MAX} steps for a single item."),
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn eval(&mut self, node: &'a Node) -> Result<Eval<'a>, SqlError> {
+        Ok(match node {
+            Node::Constant(value) => Eval::from_constant(value),
+            Node::Slot(slot) => self.slots[*slot].clone(),
+            Node::Member(object, name) => match &**object {
+                // The common case, without cloning what the slot holds.
+                Node::Slot(slot) => self.slots[*slot].member(name),
+                object => self.eval(object)?.member(name),
+            },
+            Node::Element(array, index) => self.eval(array)?.element(*index),
+            Node::Unary(op, operand) => unary(*op, &self.eval(operand)?),
+            Node::Binary(op, left, right) => {
+                let left = self.eval(left)?;
+                let right = self.eval(right)?;
+                binary(*op, &left, &right)
+            }
+            Node::Logical(op, operands) => Eval::truth(self.logical(*op, operands)?),
+            Node::In { needle, list, negated } => {
+                let found = self.contained(needle, list)?;
+                Eval::truth(found.map(|found| found != *negated))
+            }
+            Node::Like { text, pattern, negated } => {
+                let text = self.eval(text)?;
+                let matched = self.like(&text, pattern)?;
+                Eval::truth(matched.map(|matched| matched != *negated))
+            }
+            Node::Between { value, low, high, negated } => {
+                let value = self.eval(value)?;
+                let low = self.eval(low)?;
+                let high = self.eval(high)?;
+                Eval::truth(between(&value, &low, &high).map(|inside| inside != *negated))
+            }
+            Node::Conditional(condition, yes, no) => {
+                let chosen = if self.eval(condition)?.is_true() { yes } else { no };
+                self.eval(chosen)?
+            }
+            Node::Coalesce(left, right) => match self.eval(left)? {
+                Eval::Undefined => self.eval(right)?,
+                defined => defined,
+            },
+            Node::Array(nodes) => {
+                let mut elements = Vec::with_capacity(nodes.len());
+                for node in nodes {
+                    let element = self.eval(node)?;
+                    if !element.is_undefined() {
+                        elements.push(element);
+                    }
+                }
+                Eval::array(elements)
+            }
+            Node::Object(nodes) => {
+                let mut members = Vec::with_capacity(nodes.len());
+                for (name, node) in nodes {
+                    let value = self.eval(node)?;
+                    if !value.is_undefined() {
+                        members.push((Cow::Borrowed(name.as_str()), value));
+                    }
+                }
+                Eval::object(members)
+            }
+            Node::Call(function, arguments) => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let value = self.eval(argument)?;
+                    if value.is_undefined() && !function.takes_undefined {
+                        return Ok(Eval::Undefined);
+                    }
+                    values.push(value);
+                }
+                (function.call)(self.context, &values)
+            }
+            Node::Udf(name, arguments) => self.udf(name, arguments)?,
+            Node::Subquery(kind, plan) => self.subquery(*kind, plan)?,
+        })
+    }
+
+    fn logical(&mut self, op: LogicalOp, operands: &'a [Node]) -> Result<Option<bool>, SqlError> {
+        // False decides an AND, true an OR; anything that is no boolean leaves it undefined.
+        let deciding = op == LogicalOp::Or;
+        let mut known = true;
+        for operand in operands {
+            match self.eval(operand)?.as_bool() {
+                Some(value) if value == deciding => return Ok(Some(deciding)),
+                Some(_) => {}
+                None => known = false,
+            }
+        }
+        Ok(known.then_some(!deciding))
+    }
+
+    fn contained(&mut self, needle: &'a Node, list: &'a [Node]) -> Result<Option<bool>, SqlError> {
+        let needle = self.eval(needle)?;
+        if needle.is_undefined() {
+            return Ok(None);
+        }
+        for candidate in list {
+            let candidate = self.eval(candidate)?;
+            if equality(&needle, &candidate) == Some(true) {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
+    fn like(&mut self, text: &Eval<'a>, pattern: &'a Pattern) -> Result<Option<bool>, SqlError> {
+        let Some(text) = text.as_str() else { return Ok(None) };
+        Ok(match pattern {
+            Pattern::Ready(pattern) => Some(pattern.matches(text)),
+            Pattern::Computed(node, escape) => {
+                let pattern = self.eval(node)?;
+                pattern.as_str().map(|pattern| LikePattern::new(pattern, *escape).matches(text))
+            }
+        })
+    }
+
+    fn udf(&mut self, name: &str, arguments: &'a [Node]) -> Result<Eval<'a>, SqlError> {
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            values.push(self.eval(argument)?.to_value());
+        }
+        match &self.context.udfs {
+            Some(udfs) => Ok(Eval::from_owned(udfs.call(name, &values)?)),
+            None => Ok(Eval::Undefined),
+        }
+    }
+
+    fn subquery(&mut self, kind: SubqueryKind, plan: &'a Plan) -> Result<Eval<'a>, SqlError> {
+        let mut rows: Vec<Eval<'a>> = Vec::new();
+        let mut all_true = true;
+        let _ = self.rows(plan, &mut |frame, row| {
+            frame.step()?;
+            match kind {
+                SubqueryKind::Last => rows.clear(),
+                SubqueryKind::All => all_true &= row.is_true(),
+                SubqueryKind::Scalar if !rows.is_empty() => {
+                    return Err(SqlError::whole(
+                        "",
+                        "The cardinality of a scalar subquery result set cannot be greater than one.",
+                    ));
+                }
+                _ => {}
+            }
+            rows.push(row);
+            let enough = matches!(kind, SubqueryKind::Exists | SubqueryKind::First) || !all_true;
+            Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(match kind {
+            SubqueryKind::Exists => Eval::Bool(!rows.is_empty()),
+            SubqueryKind::All => Eval::Bool(all_true),
+            SubqueryKind::Array => Eval::array(rows),
+            SubqueryKind::Scalar | SubqueryKind::First | SubqueryKind::Last => {
+                rows.pop().unwrap_or(Eval::Undefined)
+            }
+        })
+    }
+
+    // ---- plans
+
+    /// Runs a plan to its rows: projection, grouping and DISTINCT included.
+    pub fn rows(&mut self, plan: &'a Plan, take: &mut dyn FnMut(&mut Frame<'a>, Eval<'a>) -> Step) -> Step {
+        let mut seen = HashSet::new();
+        let mut emit = |frame: &mut Frame<'a>| {
+            let row = frame.eval(&plan.projection)?;
+            if plan.value && row.is_undefined() {
+                return GO_ON;
+            }
+            if plan.distinct {
+                let key = canonical_key(&row);
+                let size = key.len();
+                if !seen.insert(key) {
+                    return GO_ON;
+                }
+                frame.budget.hold(size)?;
+            }
+            take(frame, row)
+        };
+        let Some(grouping) = &plan.grouping else {
+            return self.bindings(plan, &mut emit);
+        };
+        let mut groups = Groups::new(grouping);
+        let _ = self.bindings(plan, &mut |frame| {
+            groups.add(grouping, frame)?;
+            GO_ON
+        })?;
+        for (keys, results) in groups.into_results(grouping) {
+            bind_group(grouping, self, keys, results);
+            if emit(self)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        GO_ON
+    }
+
+    /// Calls `each` once for every combination of source values that passes the filter.
+    pub fn bindings(&mut self, plan: &'a Plan, each: &mut dyn FnMut(&mut Frame<'a>) -> Step) -> Step {
+        if !self.all_true(&plan.guards)? {
+            return GO_ON;
+        }
+        self.bind(&plan.sources, each)
+    }
+
+    fn all_true(&mut self, filters: &'a [Node]) -> Result<bool, SqlError> {
+        for filter in filters {
+            if !self.eval(filter)?.is_true() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn bind(&mut self, sources: &'a [PlanSource], each: &mut dyn FnMut(&mut Frame<'a>) -> Step) -> Step {
+        let Some((source, rest)) = sources.split_first() else { return each(self) };
+        match &source.kind {
+            SourceKind::Value(node) => {
+                let value = self.eval(node)?;
+                if value.is_undefined() { GO_ON } else { self.bind_one(source, value, rest, each) }
+            }
+            SourceKind::Elements(node) => {
+                let value = self.eval(node)?;
+                self.bind_elements(source, &value, rest, each)
+            }
+            SourceKind::Rows(plan) => {
+                self.rows(plan, &mut |frame, row| frame.bind_one(source, row, rest, each))
+            }
+            SourceKind::RowElements(plan) => {
+                self.rows(plan, &mut |frame, row| frame.bind_elements(source, &row, rest, each))
+            }
+        }
+    }
+
+    fn bind_elements(
+        &mut self,
+        source: &'a PlanSource,
+        value: &Eval<'a>,
+        rest: &'a [PlanSource],
+        each: &mut dyn FnMut(&mut Frame<'a>) -> Step,
+    ) -> Step {
+        for element in value.elements().into_iter().flatten() {
+            if self.bind_one(source, element, rest, each)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        GO_ON
+    }
+
+    fn bind_one(
+        &mut self,
+        source: &'a PlanSource,
+        value: Eval<'a>,
+        rest: &'a [PlanSource],
+        each: &mut dyn FnMut(&mut Frame<'a>) -> Step,
+    ) -> Step {
+        self.step()?;
+        self.slots[source.slot] = value;
+        if self.all_true(&source.filters)? { self.bind(rest, each) } else { GO_ON }
+    }
+}
+
+/// Groups under construction, in the order they appeared.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    index: HashMap<Vec<u8>, usize>,
+    groups: Vec<(Vec<Value>, Vec<Accumulator>)>,
+}
+
+impl Groups {
+    pub fn new(grouping: &Grouping) -> Groups {
+        let mut groups = Groups::default();
+        if grouping.keys.is_empty() {
+            // Aggregates without GROUP BY have one group, even of no rows.
+            groups.groups.push((Vec::new(), fresh(grouping)));
+            groups.index.insert(Vec::new(), 0);
+        }
+        groups
+    }
+
+    pub fn add<'a>(&mut self, grouping: &'a Grouping, frame: &mut Frame<'a>) -> Result<(), SqlError> {
+        let mut key = Vec::new();
+        let mut values = Vec::with_capacity(grouping.keys.len());
+        for (node, _) in &grouping.keys {
+            let value = frame.eval(node)?;
+            canonical(&value, &mut key);
+            values.push(value);
+        }
+        let at = match self.index.get(&key) {
+            Some(at) => *at,
+            None => {
+                frame.budget.hold(2 * key.len() + 64 * grouping.aggregates.len())?;
+                let values = values.iter().map(Eval::to_value).collect();
+                self.groups.push((values, fresh(grouping)));
+                self.index.insert(key, self.groups.len() - 1);
+                self.groups.len() - 1
+            }
+        };
+        for (position, (_, node, _)) in grouping.aggregates.iter().enumerate() {
+            let value = frame.eval(node)?;
+            self.groups[at].1[position].add(&value, &mut frame.budget)?;
+        }
+        Ok(())
+    }
+
+    /// Keys and aggregate results of each group.
+    pub fn into_results(self, _: &Grouping) -> impl Iterator<Item = (Vec<Value>, Vec<Value>)> {
+        self.groups
+            .into_iter()
+            .map(|(keys, accumulators)| (keys, accumulators.into_iter().map(Accumulator::result).collect()))
+    }
+}
+
+fn fresh(grouping: &Grouping) -> Vec<Accumulator> {
+    grouping.aggregates.iter().map(|(kind, ..)| Accumulator::new(*kind)).collect()
+}
+
+/// Puts a finished group where the projection looks for it.
+pub(crate) fn bind_group(grouping: &Grouping, frame: &mut Frame<'_>, keys: Vec<Value>, results: Vec<Value>) {
+    for ((_, slot), value) in grouping.keys.iter().zip(keys) {
+        frame.slots[*slot] = Eval::from_owned(value);
+    }
+    for ((.., slot), value) in grouping.aggregates.iter().zip(results) {
+        frame.slots[*slot] = Eval::from_owned(value);
+    }
+}

@@ -1,0 +1,54 @@
+//! Queries over items: compiling, evaluating and executing, without any input or output.
+//!
+//! [`Prepared::new`] compiles a parsed query with its parameters; an [`Execution`] takes items one by one
+//! and hands out rows as JSON. Nothing here knows where items are stored, how pages travel, or what an
+//! index is: the naive evaluator in this crate says what a query means, and whatever is faster must agree
+//! with it.
+//!
+//! ```
+//! use orrery_model::{ParseOptions, Raw, parse_json};
+//! use orrery_query::{Prepared, QueryEnv, RowView, run_all};
+//!
+//! let query = orrery_sql::parse_query("SELECT VALUE c.n + 1 FROM c WHERE c.kind = @kind").unwrap();
+//! let parameters = [("@kind".to_string(), "a".into())];
+//! let prepared = Prepared::new(&query, &parameters, &QueryEnv::default()).unwrap();
+//! let item = parse_json(br#"{"kind":"a","n":41}"#, &ParseOptions::default()).unwrap();
+//! let rows = run_all(&prepared, [RowView::plain(Raw::document(&item).unwrap())]).unwrap();
+//! assert_eq!(rows, [b"42"]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod compare;
+mod compile;
+mod context;
+mod datetime;
+mod env;
+mod eval;
+mod exec;
+mod fulltext;
+pub mod functions;
+mod geo;
+mod like;
+pub mod limits;
+mod node;
+mod operators;
+mod output;
+pub mod plan;
+mod plan;
+mod prepared;
+mod rank;
+mod routing;
+mod row;
+mod value;
+
+pub use aggregate::AggregateKind;
+pub use context::Context;
+pub use env::{ComputedProperty, DistanceFunction, QueryEnv, Udfs};
+pub use exec::{Execution, Flow, Progress, Sink, run_all};
+pub use like::LikePattern;
+pub use plan::{HybridInfo, PlanOptions, QueryInfo, QueryPlan};
+pub use prepared::{Prepared, QueryShape};
+pub use routing::{KeyFilter, KeyRange};
+pub use row::RowView;
+pub use value::{Eval, Type};

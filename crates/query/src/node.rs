@@ -1,0 +1,142 @@
+//! What a query is compiled to: expressions whose names are slots, and plans of nested loops.
+//!
+//! A slot holds the value of one alias while a row is evaluated. Slot 0 is the item itself; every FROM
+//! source, group key and aggregate result gets a slot of its own, numbered through the whole query, so
+//! that subqueries see the slots of the queries around them.
+
+use orrery_model::Value;
+use orrery_sql::{BinaryOp, LogicalOp, SubqueryKind, UnaryOp};
+
+use crate::aggregate::AggregateKind;
+use crate::functions::Function;
+use crate::like::LikePattern;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Constant(Value),
+    Slot(usize),
+    Member(Box<Node>, String),
+    Element(Box<Node>, usize),
+    Unary(UnaryOp, Box<Node>),
+    Binary(BinaryOp, Box<Node>, Box<Node>),
+    Logical(LogicalOp, Vec<Node>),
+    In { needle: Box<Node>, list: Vec<Node>, negated: bool },
+    Like { text: Box<Node>, pattern: Pattern, negated: bool },
+    Between { value: Box<Node>, low: Box<Node>, high: Box<Node>, negated: bool },
+    Conditional(Box<Node>, Box<Node>, Box<Node>),
+    Coalesce(Box<Node>, Box<Node>),
+    Array(Vec<Node>),
+    Object(Vec<(String, Node)>),
+    Call(&'static Function, Vec<Node>),
+    Udf(String, Vec<Node>),
+    Subquery(SubqueryKind, Box<Plan>),
+}
+
+/// A LIKE pattern, compiled ahead when it is constant.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    Ready(LikePattern),
+    Computed(Box<Node>, Option<char>),
+}
+
+/// One query: loops over its sources, the filters of each loop, and what becomes of the rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub sources: Vec<PlanSource>,
+    /// Conjuncts of WHERE that need no source at all.
+    pub guards: Vec<Node>,
+    pub distinct: bool,
+    pub grouping: Option<Grouping>,
+    /// The row; undefined is no row for `SELECT VALUE` and `SELECT *`.
+    pub projection: Node,
+    /// Whether an undefined projection drops the row: false for select lists, which always build an object.
+    pub value: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PlanSource {
+    pub slot: usize,
+    pub kind: SourceKind,
+    /// Conjuncts of WHERE that can be decided once this source is bound.
+    pub filters: Vec<Node>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SourceKind {
+    /// Binds the value, unless it is undefined.
+    Value(Node),
+    /// Binds each element of an array.
+    Elements(Node),
+    /// Binds each row of a subquery.
+    Rows(Box<Plan>),
+    /// Binds each element of each row of a subquery.
+    RowElements(Box<Plan>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Grouping {
+    /// Expression and slot of each GROUP BY key.
+    pub keys: Vec<(Node, usize)>,
+    /// Kind, argument and result slot of each aggregate.
+    pub aggregates: Vec<(AggregateKind, Node, usize)>,
+}
+
+impl Node {
+    pub fn as_constant(&self) -> Option<&Value> {
+        if let Node::Constant(value) = self { Some(value) } else { None }
+    }
+
+    /// Calls `visit` with every slot this expression reads, in subqueries too.
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(usize)) {
+        match self {
+            Node::Constant(_) => {}
+            Node::Slot(slot) => visit(*slot),
+            Node::Member(inner, _) | Node::Element(inner, _) | Node::Unary(_, inner) => {
+                inner.for_each_slot(visit);
+            }
+            Node::Binary(_, left, right) | Node::Coalesce(left, right) => {
+                left.for_each_slot(visit);
+                right.for_each_slot(visit);
+            }
+            Node::Between { value: first, low: second, high: third, .. }
+            | Node::Conditional(first, second, third) => {
+                first.for_each_slot(visit);
+                second.for_each_slot(visit);
+                third.for_each_slot(visit);
+            }
+            Node::In { needle, list, .. } => {
+                needle.for_each_slot(visit);
+                list.iter().for_each(|node| node.for_each_slot(visit));
+            }
+            Node::Like { text, pattern, .. } => {
+                text.for_each_slot(visit);
+                if let Pattern::Computed(pattern, _) = pattern {
+                    pattern.for_each_slot(visit);
+                }
+            }
+            Node::Logical(_, nodes) | Node::Array(nodes) | Node::Call(_, nodes) | Node::Udf(_, nodes) => {
+                nodes.iter().for_each(|node| node.for_each_slot(visit));
+            }
+            Node::Object(members) => members.iter().for_each(|(_, node)| node.for_each_slot(visit)),
+            Node::Subquery(_, plan) => plan.for_each_slot(visit),
+        }
+    }
+}
+
+impl Plan {
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(usize)) {
+        for source in &self.sources {
+            match &source.kind {
+                SourceKind::Value(node) | SourceKind::Elements(node) => node.for_each_slot(visit),
+                SourceKind::Rows(plan) | SourceKind::RowElements(plan) => plan.for_each_slot(visit),
+            }
+            source.filters.iter().for_each(|node| node.for_each_slot(visit));
+        }
+        self.guards.iter().for_each(|node| node.for_each_slot(visit));
+        if let Some(grouping) = &self.grouping {
+            grouping.keys.iter().for_each(|(node, _)| node.for_each_slot(visit));
+            grouping.aggregates.iter().for_each(|(_, node, _)| node.for_each_slot(visit));
+        }
+        self.projection.for_each_slot(visit);
+    }
+}

@@ -1,0 +1,156 @@
+//! A query made ready to run: compiled, its parameters in place, its shape known.
+
+use orrery_model::{PropertyPath, Value};
+use orrery_sql::{Condition, Query, SqlError};
+
+use crate::aggregate::AggregateKind;
+use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT};
+use crate::context::Context;
+use crate::env::QueryEnv;
+use crate::eval::Frame;
+use crate::node::{Node, SourceKind};
+use crate::routing::{self, KeyFilter};
+use crate::row::RowView;
+use crate::value::Eval;
+
+/// A compiled query. It borrows nothing and can be run any number of times.
+pub struct Prepared {
+    pub(crate) compiled: CompiledQuery,
+    pub(crate) context: Context,
+    shape: QueryShape,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Prepared").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+/// What a query needs beyond filtering and projecting item by item.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryShape {
+    /// Has a FROM clause; without it the query yields one row from no item.
+    pub from: bool,
+    pub select_value: bool,
+    pub distinct: bool,
+    pub aggregates: Vec<AggregateKind>,
+    pub group_by: bool,
+    pub order_by: bool,
+    /// ORDER BY RANK.
+    pub rank: bool,
+    pub top: Option<u64>,
+    pub offset: Option<u64>,
+    pub limit: Option<u64>,
+    /// More than one source, or one that yields several rows for an item.
+    pub joins: bool,
+}
+
+impl QueryShape {
+    /// Whether rows can be emitted while items are still coming.
+    pub fn is_streaming(&self) -> bool {
+        self.aggregates.is_empty() && !self.group_by && !self.order_by && !self.rank
+    }
+
+    /// Whether a page can begin in the middle of the items. Sorting, grouping and DISTINCT need to see all
+    /// items again.
+    pub fn is_resumable(&self) -> bool {
+        self.is_streaming() && !self.distinct
+    }
+
+    /// Whether the rows of several partitions can simply be put one after the other.
+    pub fn is_concatenable(&self) -> bool {
+        self.is_streaming()
+            && !self.distinct
+            && self.top.is_none()
+            && self.offset.is_none()
+            && self.limit.is_none()
+    }
+}
+
+impl Prepared {
+    /// Compiles a query. Parameter names include their `@`.
+    pub fn new(query: &Query, parameters: &[(String, Value)], env: &QueryEnv) -> Result<Prepared, SqlError> {
+        let compiled = Compiler::new(parameters, env)?.compile(query)?;
+        let plan = &compiled.plan;
+        let shape = QueryShape {
+            from: !query.from.is_empty(),
+            select_value: plan.value && !matches!(query.select.projection, orrery_sql::Projection::Star(_)),
+            distinct: plan.distinct,
+            aggregates: compiled.aggregates.clone(),
+            group_by: !query.group_by.is_empty(),
+            order_by: !compiled.order.is_empty(),
+            rank: compiled.rank.is_some(),
+            top: compiled.top,
+            offset: compiled.offset,
+            limit: compiled.limit,
+            joins: plan.sources.len() > 1
+                || plan.sources.iter().any(|source| !matches!(source.kind, SourceKind::Value(_))),
+        };
+        Ok(Prepared { compiled, context: Context::new(env), shape })
+    }
+
+    /// Compiles the condition of a patch.
+    pub fn condition(condition: &Condition, env: &QueryEnv) -> Result<Prepared, SqlError> {
+        let compiled = Compiler::new(&[], env)?.compile_condition(condition)?;
+        let shape = QueryShape { from: true, select_value: true, ..QueryShape::default() };
+        Ok(Prepared { compiled, context: Context::new(env), shape })
+    }
+
+    pub fn needs(&self) -> &QueryShape {
+        &self.shape
+    }
+
+    /// Whether an item passes FROM and WHERE.
+    pub fn matches(&self, row: RowView<'_>) -> Result<bool, SqlError> {
+        let mut frame = Frame::new(self.compiled.slot_count, &self.context);
+        frame.slots[ITEM_SLOT] = Eval::Item(row);
+        let mut matched = false;
+        let _ = frame.bindings(&self.compiled.plan, &mut |_| {
+            matched = true;
+            Ok(std::ops::ControlFlow::Break(()))
+        })?;
+        Ok(matched)
+    }
+
+    /// The partition keys the filter allows. Paths are those of the container's key, in order.
+    pub fn partition_keys(&self, paths: &[PropertyPath]) -> KeyFilter {
+        if !self.shape.from {
+            return KeyFilter::Nothing;
+        }
+        routing::partition_keys(&self.compiled.plan, &self.compiled.origins, paths)
+    }
+
+    /// The one partition key, or prefix of it, that the filter fixes; `None` if it fixes none or several.
+    pub fn filter_of_partition_key(&self, paths: &[PropertyPath]) -> Option<Vec<Value>> {
+        match self.partition_keys(paths) {
+            KeyFilter::Points(mut points) if points.len() == 1 => points.pop(),
+            _ => None,
+        }
+    }
+
+    /// Why clients could not merge this query over several partitions, if they could not.
+    pub fn merge_refusal(&self) -> Option<SqlError> {
+        self.compiled
+            .composed_aggregates
+            .then(|| SqlError::whole("", "Compositions of aggregates and other expressions are not allowed."))
+    }
+
+    /// Whether a select list holds aggregates without VALUE, or rows are grouped: what the gateway of
+    /// the service refuses to merge.
+    pub fn lists_aggregates(&self) -> bool {
+        self.compiled.listed_aggregates || self.shape.group_by
+    }
+
+    /// The item paths ORDER BY sorts by, with `true` for descending; empty if it does not sort by paths.
+    pub fn order_paths(&self) -> Vec<(Vec<String>, bool)> {
+        self.compiled.order.iter().filter_map(|key| Some((key.path.clone()?, key.descending))).collect()
+    }
+
+    /// Whether the row is the item itself, as in `SELECT *` without joins: it can be copied out whole.
+    pub fn is_whole_item(&self) -> bool {
+        let plan = &self.compiled.plan;
+        let [source] = plan.sources.as_slice() else { return false };
+        matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)))
+            && matches!(&plan.projection, Node::Slot(slot) if *slot == source.slot)
+    }
+}

@@ -1,0 +1,116 @@
+//! The seam to the protocols: what the transport needs of an api, and nothing of what it means.
+//!
+//! The transport reads a whole request, hands it over, and sends the whole answer. It refuses by itself only what an api
+//! should never see (a body too large, a server too busy) and asks the api how such a refusal reads in its protocol.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+
+use crate::metrics::StoreFigures;
+
+/// A protocol served over HTTP.
+pub trait Api: Send + Sync + 'static {
+    /// The `api` label of metrics.
+    const NAME: &'static str;
+
+    /// Largest body of a request.
+    fn body_bytes_max(&self) -> usize;
+
+    /// Tells the api over which connection a request came; called before [`handle`](Api::handle).
+    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo);
+
+    /// Answers every request, also with errors.
+    fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send;
+
+    /// What the log and the metrics say about an answer.
+    fn summary(&self, response: &Response<Bytes>) -> Summary;
+
+    /// A refusal by the transport, as this protocol writes it.
+    fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
+        refusal.response()
+    }
+}
+
+/// What lies behind the api: asked for health and figures, closed at the end.
+pub trait Backend: Send + Sync + 'static {
+    fn figures(&self) -> StoreFigures;
+    fn close(&self) -> anyhow::Result<()>;
+}
+
+pub type SharedBackend = Arc<dyn Backend>;
+
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionInfo {
+    pub tls: bool,
+    pub local: SocketAddr,
+    pub peer: SocketAddr,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Summary {
+    pub operation: &'static str,
+    pub substatus: u32,
+    pub charge_ru: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    BodyTooLarge,
+    /// The body ended early or is no valid HTTP.
+    BodyBroken,
+    /// The body did not arrive, or the answer was not ready, in time.
+    TimedOut,
+    Overloaded,
+    /// A defect: the handler panicked.
+    Defect,
+    TlsRequired,
+}
+
+impl Refusal {
+    pub const fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Refusal::BodyTooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                r#"{"code":"RequestEntityTooLarge","message":"Request size is too large"}"#,
+                "body_too_large",
+            ),
+            Refusal::BodyBroken => (
+                StatusCode::BAD_REQUEST,
+                r#"{"code":"BadRequest","message":"The request body could not be read to its end"}"#,
+                "body_broken",
+            ),
+            Refusal::TimedOut => (
+                StatusCode::REQUEST_TIMEOUT,
+                r#"{"code":"RequestTimeout","message":"The request took longer than the server allows"}"#,
+                "timed_out",
+            ),
+            Refusal::Overloaded => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                r#"{"code":"ServiceUnavailable","message":"The server is answering as many requests as it can; try again"}"#,
+                "overloaded",
+            ),
+            Refusal::Defect => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                r#"{"code":"InternalServerError","message":"The server failed while answering; its log says more"}"#,
+                "defect",
+            ),
+            Refusal::TlsRequired => (
+                StatusCode::FORBIDDEN,
+                r#"{"code":"Forbidden","message":"This server takes TLS connections only; use https"}"#,
+                "tls_required",
+            ),
+        }
+    }
+
+    pub fn response(self) -> Response<Bytes> {
+        let (status, body, _) = self.parts();
+        let mut response = Response::new(Bytes::from_static(body.as_bytes()));
+        *response.status_mut() = status;
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}

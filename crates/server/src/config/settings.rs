@@ -1,0 +1,411 @@
+//! The table of settings. To add one: a field in [`Config`], a default below, a line here; flag, environment variable,
+//! file key, help and documentation follow.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::values::{address, choice, duration, key, number, size_bytes, switch};
+use super::{
+    Config, Consistency, Durability, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, Source, TlsMode,
+};
+
+pub struct Setting {
+    /// As in `--name` and in the file.
+    pub name: &'static str,
+    /// What stands for the value in the help; empty for a switch.
+    pub value: &'static str,
+    /// Shown in the help; the effective default is in [`defaults`], and a test compares them.
+    pub default: &'static str,
+    /// May be given several times (or with commas).
+    pub repeats: bool,
+    pub help: &'static str,
+    /// Heading in the help.
+    pub group: &'static str,
+    pub set: fn(&mut Config, &[String]) -> Result<(), String>,
+}
+
+impl Setting {
+    pub fn environment(&self) -> String {
+        format!("{ENVIRONMENT_PREFIX}{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// How a message names it, by where the value came from.
+    pub fn named_in(&self, source: Source) -> String {
+        match source {
+            Source::Flag | Source::Default => format!("--{}", self.name),
+            Source::Environment => self.environment(),
+            Source::File => format!("`{}` in the configuration file", self.name),
+        }
+    }
+
+    pub(super) fn split<'a>(&self, texts: &'a [String]) -> Cow<'a, [String]> {
+        match self.repeats {
+            false => Cow::Borrowed(texts),
+            true => {
+                let parts = texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|part| !part.is_empty());
+                Cow::Owned(parts.map(str::to_owned).collect())
+            }
+        }
+    }
+}
+
+pub const CONSISTENCIES: [(&str, Consistency); 5] = [
+    ("strong", Consistency::Strong),
+    ("bounded-staleness", Consistency::BoundedStaleness),
+    ("session", Consistency::Session),
+    ("consistent-prefix", Consistency::ConsistentPrefix),
+    ("eventual", Consistency::Eventual),
+];
+
+const PLACE: &str = "Where";
+const ACCESS: &str = "Access";
+const LIMITS: &str = "The account";
+const RESOURCES: &str = "Resources";
+const LOG: &str = "Log";
+
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "listen",
+        value: "ADDR",
+        default: "127.0.0.1:8081",
+        repeats: true,
+        group: PLACE,
+        help: "Address to listen on, plain and TLS alike; may be repeated; port 0 takes a free port",
+        set: |config, texts| {
+            config.listen = texts.iter().map(|text| address(text)).collect::<Result<_, _>>()?;
+            if config.listen.is_empty() { Err("no address given; allowed: IP:PORT".into()) } else { Ok(()) }
+        },
+    },
+    Setting {
+        name: "data-dir",
+        value: "DIR",
+        default: "$XDG_DATA_HOME/orrery, else ~/.local/share/orrery, else ./orrery-data",
+        repeats: false,
+        group: PLACE,
+        help: "Directory that holds everything; made when absent; used by one server at a time",
+        set: |config, texts| {
+            config.data_dir = PathBuf::from(last(texts)?);
+            if config.data_dir.as_os_str().is_empty() { Err("the name is empty; allowed: a directory".into()) } else { Ok(()) }
+        },
+    },
+    Setting {
+        name: "ephemeral",
+        value: "",
+        default: "false",
+        repeats: false,
+        group: PLACE,
+        help: "Keep everything in memory and nothing on disk; gone when the server stops",
+        set: |config, texts| Ok(config.ephemeral = switch(last(texts)?)?),
+    },
+    Setting {
+        name: "durability",
+        value: "HOW",
+        default: "strict",
+        repeats: false,
+        group: PLACE,
+        help: "strict: a write is answered when it is on disk; relaxed: before that, a crash may lose the last moments (for tests)",
+        set: |config, texts| {
+            Ok(config.durability =
+                choice(last(texts)?, &[("strict", Durability::Strict), ("relaxed", Durability::Relaxed)])?)
+        },
+    },
+    Setting {
+        name: "key",
+        value: "BASE64",
+        default: "the emulator's well-known key, on loopback only",
+        repeats: false,
+        group: ACCESS,
+        help: "Primary master key; `orrery key new` makes one",
+        set: |config, texts| Ok(config.keys.primary = key(last(texts)?)?),
+    },
+    Setting {
+        name: "secondary-key",
+        value: "BASE64",
+        default: "",
+        repeats: false,
+        group: ACCESS,
+        help: "Secondary master key, for changing keys without a pause",
+        set: |config, texts| Ok(config.keys.secondary = Some(key(last(texts)?)?)),
+    },
+    Setting {
+        name: "readonly-key",
+        value: "BASE64",
+        default: "",
+        repeats: false,
+        group: ACCESS,
+        help: "Primary read-only key: reads and queries, no changes",
+        set: |config, texts| Ok(config.keys.readonly = Some(key(last(texts)?)?)),
+    },
+    Setting {
+        name: "secondary-readonly-key",
+        value: "BASE64",
+        default: "",
+        repeats: false,
+        group: ACCESS,
+        help: "Secondary read-only key",
+        set: |config, texts| Ok(config.keys.secondary_readonly = Some(key(last(texts)?)?)),
+    },
+    Setting {
+        name: "tls",
+        value: "MODE",
+        default: "optional",
+        repeats: false,
+        group: ACCESS,
+        help: "optional: plain and TLS on the same port; required: TLS only; off: plain only",
+        set: |config, texts| {
+            Ok(config.tls = choice(
+                last(texts)?,
+                &[("optional", TlsMode::Optional), ("required", TlsMode::Required), ("off", TlsMode::Off)],
+            )?)
+        },
+    },
+    Setting {
+        name: "tls-name",
+        value: "NAME",
+        default: "",
+        repeats: true,
+        group: ACCESS,
+        help: "Further host name or IP address in the self-signed certificate; may be repeated",
+        set: |config, texts| {
+            config.tls_names = texts.to_vec();
+            match texts.iter().find(|name| !host_name(name)) {
+                Some(wrong) => Err(format!("`{wrong}` is no host name; allowed: letters, digits, `-`, `.`, a leading `*.`, or an IP address")),
+                None => Ok(()),
+            }
+        },
+    },
+    Setting {
+        name: "tls-certificate",
+        value: "FILE",
+        default: "a self-signed one, see `orrery cert`",
+        repeats: false,
+        group: ACCESS,
+        help: "Certificate chain of your own, PEM; needs --tls-key",
+        set: |config, texts| Ok(tls_files(config).0 = PathBuf::from(last(texts)?)),
+    },
+    Setting {
+        name: "tls-key",
+        value: "FILE",
+        default: "",
+        repeats: false,
+        group: ACCESS,
+        help: "Private key of --tls-certificate, PEM",
+        set: |config, texts| Ok(tls_files(config).1 = PathBuf::from(last(texts)?)),
+    },
+    Setting {
+        name: "partition-throughput-limit",
+        value: "RU",
+        default: "10000",
+        repeats: false,
+        group: LIMITS,
+        help: "Request units per second that one physical partition may be given; T RU/s make ceil(T / limit) partitions",
+        set: |config, texts| Ok(config.partition_throughput_limit = number(last(texts)?, 100, 1_000_000_000)? as u32),
+    },
+    Setting {
+        name: "partition-size-limit",
+        value: "BYTES",
+        default: "50GB",
+        repeats: false,
+        group: LIMITS,
+        help: "Size of a physical partition; accepts 10MB, 10MiB and the like",
+        set: |config, texts| Ok(config.partition_size_limit_bytes = size_bytes(last(texts)?)?),
+    },
+    Setting {
+        name: "logical-partition-size-limit",
+        value: "BYTES",
+        default: "20GB",
+        repeats: false,
+        group: LIMITS,
+        help: "Size of a logical partition (all items of one partition key value)",
+        set: |config, texts| Ok(config.logical_partition_size_limit_bytes = size_bytes(last(texts)?)?),
+    },
+    Setting {
+        name: "consistency",
+        value: "LEVEL",
+        default: "session",
+        repeats: false,
+        group: LIMITS,
+        help: "Default consistency of the account: strong, bounded-staleness, session, consistent-prefix, eventual; a request may only weaken it",
+        set: |config, texts| Ok(config.consistency = choice(last(texts)?, &CONSISTENCIES)?),
+    },
+    Setting {
+        name: "account-name",
+        value: "NAME",
+        default: "orrery",
+        repeats: false,
+        group: LIMITS,
+        help: "Name of the account in its account document",
+        set: |config, texts| {
+            config.account_name = last(texts)?.to_owned();
+            match host_name(&config.account_name) {
+                true => Ok(()),
+                false => Err("allowed: letters, digits and `-`".into()),
+            }
+        },
+    },
+    Setting {
+        name: "region",
+        value: "NAME",
+        default: "Local",
+        repeats: false,
+        group: LIMITS,
+        help: "Name of the account's only region in its account document",
+        set: |config, texts| {
+            config.region = last(texts)?.to_owned();
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == '-';
+            match !config.region.is_empty() && config.region.len() <= 64 && config.region.chars().all(plain) {
+                true => Ok(()),
+                false => Err("allowed: letters, digits, spaces and `-`, at most 64".into()),
+            }
+        },
+    },
+    Setting {
+        name: "workers",
+        value: "N",
+        default: "one per core",
+        repeats: false,
+        group: RESOURCES,
+        help: "Threads that answer requests",
+        set: |config, texts| Ok(config.workers = number(last(texts)?, 1, 1024)? as usize),
+    },
+    Setting {
+        name: "connections-max",
+        value: "N",
+        default: "10000",
+        repeats: false,
+        group: RESOURCES,
+        help: "Connections open at one time; further ones are answered with 503 and closed",
+        set: |config, texts| Ok(config.connections_max = number(last(texts)?, 1, 1_000_000)? as usize),
+    },
+    Setting {
+        name: "request-timeout",
+        value: "TIME",
+        default: "60s",
+        repeats: false,
+        group: RESOURCES,
+        help: "Longest time to receive a request's body, and to answer it; then 408",
+        set: |config, texts| Ok(config.request_timeout = duration(last(texts)?)?),
+    },
+    Setting {
+        name: "idle-timeout",
+        value: "TIME",
+        default: "10m",
+        repeats: false,
+        group: RESOURCES,
+        help: "A connection without a request for this long is closed",
+        set: |config, texts| Ok(config.idle_timeout = duration(last(texts)?)?),
+    },
+    Setting {
+        name: "shutdown-timeout",
+        value: "TIME",
+        default: "10s",
+        repeats: false,
+        group: RESOURCES,
+        help: "How long a stop waits for requests in flight",
+        set: |config, texts| Ok(config.shutdown_timeout = duration(last(texts)?)?),
+    },
+    Setting {
+        name: "log-format",
+        value: "FORMAT",
+        default: "text",
+        repeats: false,
+        group: LOG,
+        help: "text or json; the log goes to stderr, the start-up block to stdout",
+        set: |config, texts| {
+            Ok(config.log.format = choice(last(texts)?, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?)
+        },
+    },
+    Setting {
+        name: "log-level",
+        value: "LEVEL",
+        default: "info",
+        repeats: false,
+        group: LOG,
+        help: "error, warn, info, debug or trace; with exceptions per module: info,orrery_storage=debug",
+        set: |config, texts| {
+            let text = last(texts)?;
+            text.parse::<tracing_subscriber::filter::Targets>()
+                .map_err(|_| format!("`{text}` is not allowed; allowed: error, warn, info, debug, trace, and module=level after a comma"))?;
+            Ok(config.log.level = text.to_owned())
+        },
+    },
+    Setting {
+        name: "log-requests",
+        value: "WHICH",
+        default: "on",
+        repeats: false,
+        group: LOG,
+        help: "One line per request: on, errors (status 400 and above) or off",
+        set: |config, texts| {
+            Ok(config.log.requests = choice(
+                last(texts)?,
+                &[("on", LogRequests::On), ("errors", LogRequests::Errors), ("off", LogRequests::Off)],
+            )?)
+        },
+    },
+    Setting {
+        name: "log-requests-rate",
+        value: "N",
+        default: "1000",
+        repeats: false,
+        group: LOG,
+        help: "Most request lines per second, the rest are counted and summed up in one line; 0: no limit",
+        set: |config, texts| Ok(config.log.requests_rate_max = number(last(texts)?, 0, 10_000_000)? as u32),
+    },
+];
+
+/// What holds when nobody says anything.
+pub fn defaults() -> Config {
+    Config {
+        listen: vec![([127, 0, 0, 1], 8081).into()],
+        data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
+        ephemeral: false,
+        keys: Keys { primary: EMULATOR_KEY.into(), secondary: None, readonly: None, secondary_readonly: None },
+        partition_throughput_limit: 10_000,
+        partition_size_limit_bytes: 50_000_000_000,
+        logical_partition_size_limit_bytes: 20_000_000_000,
+        durability: Durability::Strict,
+        consistency: Consistency::Session,
+        account_name: "orrery".into(),
+        region: "Local".into(),
+        tls: TlsMode::Optional,
+        tls_names: Vec::new(),
+        tls_files: None,
+        workers: std::thread::available_parallelism().map_or(1, usize::from),
+        connections_max: 10_000,
+        request_timeout: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(600),
+        shutdown_timeout: Duration::from_secs(10),
+        log: LogConfig {
+            format: LogFormat::Text,
+            level: "info".into(),
+            requests: LogRequests::On,
+            requests_rate_max: 1000,
+        },
+    }
+}
+
+/// The platform's usual place for a user's data; a process without a home (some containers) gets a directory beside it.
+pub fn default_data_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+    let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
+    absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .map_or_else(|| PathBuf::from("orrery-data"), |base| base.join("orrery"))
+}
+
+fn last(texts: &[String]) -> Result<&str, String> {
+    texts.last().map(String::as_str).ok_or_else(|| "a value is missing".into())
+}
+
+fn tls_files(config: &mut Config) -> &mut (PathBuf, PathBuf) {
+    config.tls_files.get_or_insert_default()
+}
+
+fn host_name(text: &str) -> bool {
+    const HOST_NAME_BYTES_MAX: usize = 253;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    text.parse::<std::net::IpAddr>().is_ok()
+        || (!host.is_empty() && text.len() <= HOST_NAME_BYTES_MAX && host.chars().all(plain) && !host.starts_with('.'))
+}

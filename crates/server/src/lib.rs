@@ -1,0 +1,21 @@
+//! Everything between a socket and an api: configuration, listeners, TLS, limits, metrics, log, life cycle.
+//!
+//! A request passes `listener` (accept, tell the protocols apart) → `dispatch` (body, deadline, count, log) → an [`api::Api`];
+//! what it means is none of this crate's business. [`lifecycle::serve`] puts it all together for the `orrery` binary, and
+//! [`server::Server`] alone can serve any api, which is how the tests here do it.
+
+pub mod api;
+pub mod certificate;
+pub mod config;
+pub mod dispatch;
+pub mod lifecycle;
+pub mod limits;
+pub mod listener;
+pub mod log;
+pub mod metrics;
+pub mod request_log;
+pub mod server;
+pub mod service;
+pub mod stream;
+pub mod tls;
+pub mod watch;

@@ -1,0 +1,205 @@
+//! From a configuration to a running server, and its end: runtime, log, signals, start-up block.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::{Config, Durability, LogFormat, TlsMode};
+use crate::log::{self, LogSink};
+use crate::server::{Bound, Server};
+use crate::service;
+
+/// Exit code of a second signal, as shells use for an interrupted program.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Runs a server until SIGTERM or SIGINT. `warnings` go to the log.
+pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
+    let sink = LogSink::start(std::io::stderr()).context("cannot start the log")?;
+    log::install(&config.log, &sink);
+    log_panics();
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    raise_open_files_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.workers)
+        .enable_io()
+        .enable_time()
+        .thread_name("worker")
+        .build()
+        .context("cannot start the worker threads")?;
+    let result = runtime.block_on(run(config, &sink));
+    // Reads that a client no longer waits for must not hold up the end.
+    runtime.shutdown_background();
+    sink.close();
+    result
+}
+
+async fn run(config: &Config, sink: &LogSink) -> Result<()> {
+    let mut signals = Signals::new()?;
+    let bound = Bound::new(&config.listen)?;
+    let (api, backend) = service::open(config)?;
+    let server = Server::new(bound, config, api, Arc::clone(&backend), sink.clone());
+    announce(config, server.addresses())?;
+    let unfinished = server.run(async {
+        let name = signals.next().await;
+        tracing::info!(signal = name, "stopping; a second signal stops at once");
+        tokio::spawn(async move {
+            signals.next().await;
+            std::process::exit(EXIT_INTERRUPTED);
+        });
+    });
+    let unfinished = unfinished.await;
+    if unfinished > 0 {
+        tracing::warn!(connections = unfinished, "closed connections that did not finish in time");
+    }
+    backend.close().context("cannot close the store")?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// The start-up block on stdout: for people, or as one JSON object for scripts.
+fn announce(config: &Config, addresses: &[SocketAddr]) -> Result<()> {
+    let text = match config.log.format {
+        LogFormat::Text => block(config, addresses),
+        LogFormat::Json => json_line(config, addresses),
+    };
+    let mut stdout = std::io::stdout().lock();
+    // Somebody who closed stdout does not want to read it.
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if config.durability == Durability::Relaxed && !config.ephemeral {
+        tracing::warn!("durability is relaxed: a crash may lose the last moments of acknowledged writes");
+    }
+    Ok(())
+}
+
+fn block(config: &Config, addresses: &[SocketAddr]) -> String {
+    let schemes: &[&str] = match config.tls {
+        TlsMode::Optional => &["http", "https"],
+        TlsMode::Required => &["https"],
+        TlsMode::Off => &["http"],
+    };
+    let mut text = format!("Orrery {}\n", env!("CARGO_PKG_VERSION"));
+    let mut row = |name: &str, value: String| text.push_str(&format!("  {name:<13} {value}\n"));
+    for address in addresses {
+        let urls: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://{address}")).collect();
+        row("listening on", urls.join("  "));
+    }
+    match config.ephemeral {
+        true => row("store", "memory (gone when the server stops)".into()),
+        false => row("store", format!("embedded, in {}", config.data_dir.display())),
+    }
+    let durability = match (config.ephemeral, config.durability) {
+        (true, _) => "none",
+        (false, Durability::Strict) => "strict (a write is answered when it is on disk)",
+        (false, Durability::Relaxed) => "relaxed (a crash may lose the last moments)",
+    };
+    row("durability", durability.into());
+    match config.keys.well_known() {
+        true => {
+            row("key", "the emulator's well-known one (loopback only)".into());
+            if let Some(address) = addresses.first() {
+                let (scheme, key) = (schemes[0], &config.keys.primary);
+                row("connect with", format!("AccountEndpoint={scheme}://{address}/;AccountKey={key};"));
+            }
+        }
+        false => row("key", "as configured".into()),
+    }
+    text
+}
+
+fn json_line(config: &Config, addresses: &[SocketAddr]) -> String {
+    let line = serde_json::json!({
+        "message": "listening on",
+        "version": env!("CARGO_PKG_VERSION"),
+        "listen": addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
+        "tls": match config.tls { TlsMode::Optional => "optional", TlsMode::Required => "required", TlsMode::Off => "off" },
+        "store": if config.ephemeral { "memory" } else { "embedded" },
+        "data_dir": (!config.ephemeral).then(|| config.data_dir.display().to_string()),
+        "durability": match config.durability { Durability::Strict => "strict", Durability::Relaxed => "relaxed" },
+        "key": if config.keys.well_known() { "well-known" } else { "configured" },
+        "pid": std::process::id(),
+    });
+    format!("{line}\n")
+}
+
+/// A panic is a defect; it belongs in the log, in the log's format.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let payload = panic.payload();
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        let location = panic.location().map(ToString::to_string).unwrap_or_default();
+        let backtrace = std::backtrace::Backtrace::capture();
+        tracing::error!(message, location, %backtrace, "panic");
+    }));
+}
+
+/// Every connection is a file; the soft limit that shells start with (1024) is far below `--connections-max`.
+fn raise_open_files_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls only read or write the struct, which lives on this stack and has the layout libc declares.
+    #[allow(unsafe_code)]
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::defaults;
+
+    #[test]
+    fn the_block_says_where_what_and_with_which_key() {
+        let config = Config { data_dir: "/data".into(), ..defaults() };
+        let text = block(&config, &["127.0.0.1:4711".parse().unwrap()]);
+        for part in ["http://127.0.0.1:4711  https://127.0.0.1:4711", "embedded, in /data", "strict", "AccountEndpoint=http://127.0.0.1:4711/"] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_ones_own_is_not_printed() {
+        let mut config = Config { ephemeral: true, ..defaults() };
+        config.keys.primary = "c2VjcmV0IHNlY3JldCBzZWNyZXQ=".into();
+        for text in [block(&config, &["127.0.0.1:1".parse().unwrap()]), json_line(&config, &[])] {
+            assert!(!text.contains("c2VjcmV0"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_json_line_is_one_object() {
+        let line = json_line(&defaults(), &["[::1]:8081".parse().unwrap()]);
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((line.lines().count(), value["listen"][0].as_str()), (1, Some("[::1]:8081")));
+    }
+}

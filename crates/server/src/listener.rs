@@ -1,0 +1,211 @@
+//! Accepting connections and running each in the protocol it speaks.
+//!
+//! ```text
+//! accept ─> first bytes ─┬─ 0x16 ─> TLS handshake ─> ALPN ─┬─ h2 ───────> HTTP/2
+//!                        ├─ "PRI * HTTP/2" ────────────────┘
+//!                        └─ anything else ──────────────────── http/1.1 ─> HTTP/1.1
+//! ```
+//!
+//! HTTP/1.1 runs on hyper's connection directly: no router, no middleware, no boxed bodies.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::api::{Api, ConnectionInfo, Refusal};
+use crate::config::TlsMode;
+use crate::dispatch::Dispatcher;
+use crate::limits::{
+    ACCEPT_BACKLOG, ACCEPT_PAUSE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES,
+    STREAMS_PER_CONNECTION_MAX,
+};
+use crate::stream::{Spoken, Stream};
+use crate::tls::{ALPN_HTTP2, Tls};
+use crate::watch::{Connections, Order, Watch};
+
+/// What every connection needs.
+pub struct Port<A> {
+    pub dispatcher: Dispatcher<A>,
+    pub connections: Arc<Connections>,
+    pub connections_max: usize,
+    pub tls: Tls,
+    pub tls_mode: TlsMode,
+}
+
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(ACCEPT_BACKLOG)
+}
+
+/// Accepts until the future is dropped.
+pub async fn accept<A: Api>(listener: TcpListener, port: Arc<Port<A>>) {
+    loop {
+        let (tcp, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let metrics = &port.dispatcher.metrics;
+        metrics.connections_accepted.fetch_add(1, Relaxed);
+        match port.connections.open(port.connections_max) {
+            Some(watch) => {
+                let port = port.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = serve(tcp, peer, watch, &port).await {
+                        tracing::debug!(%peer, %error, "connection ended");
+                    }
+                });
+            }
+            None => {
+                metrics.connections_refused.fetch_add(1, Relaxed);
+                // Best effort for a plain client; a TLS client just sees the end.
+                let _ = tcp.try_write(plain_refusal(Refusal::Overloaded).as_bytes());
+            }
+        }
+    }
+}
+
+async fn serve<A: Api>(tcp: TcpStream, peer: SocketAddr, watch: Arc<Watch>, port: &Arc<Port<A>>) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    let local = tcp.local_addr()?;
+    let metrics = &port.dispatcher.metrics;
+    let opening = async {
+        let Some((stream, spoken)) = Stream::open(tcp, watch.clone()).await? else { return Ok(None) };
+        if spoken != Spoken::Tls {
+            return Ok(Some(Opened::Plain(stream, spoken)));
+        }
+        if port.tls_mode == TlsMode::Off {
+            return Err(io::Error::other("TLS is switched off"));
+        }
+        let acceptor = port.tls.acceptor().await.map_err(|error| {
+            tracing::error!(error = format!("{error:#}"), "TLS is not available");
+            io::Error::other(error)
+        })?;
+        let stream = acceptor.accept(stream).await.inspect_err(|_| {
+            metrics.tls_failures.fetch_add(1, Relaxed);
+        })?;
+        Ok(Some(Opened::Tls(Box::new(stream))))
+    };
+    let opened = tokio::select! {
+        opened = opening => opened?,
+        _ = watch.ordered() => return Ok(()),
+    };
+    match opened {
+        None => Ok(()),
+        Some(Opened::Plain(stream, _)) if port.tls_mode == TlsMode::Required => {
+            use tokio::io::AsyncWriteExt;
+            let mut stream = stream;
+            stream.write_all(plain_refusal(Refusal::TlsRequired).as_bytes()).await?;
+            stream.shutdown().await
+        }
+        Some(Opened::Plain(stream, spoken)) => {
+            let _open = Open::enter(&metrics.connections_plain);
+            let info = ConnectionInfo { tls: false, local, peer };
+            run(stream, spoken == Spoken::Http2, info, watch, port).await
+        }
+        Some(Opened::Tls(stream)) => {
+            let _open = Open::enter(&metrics.connections_tls);
+            let http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
+            let info = ConnectionInfo { tls: true, local, peer };
+            run(stream, http2, info, watch, port).await
+        }
+    }
+}
+
+enum Opened {
+    Plain(Stream, Spoken),
+    Tls(Box<tokio_rustls::server::TlsStream<Stream>>),
+}
+
+async fn run<A: Api, S>(
+    stream: S,
+    http2: bool,
+    info: ConnectionInfo,
+    watch: Arc<Watch>,
+    port: &Arc<Port<A>>,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let context = Arc::new((port.clone(), watch.clone()));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let context = context.clone();
+        async move {
+            let (port, watch) = &*context;
+            Ok::<_, Infallible>(port.dispatcher.answer(request, info, watch).await.map(Full::<Bytes>::new))
+        }
+    });
+    // The same few lines for two types of connection, which share no trait that has a graceful end.
+    macro_rules! drive {
+        ($connection:expr) => {{
+            let mut connection = pin!($connection);
+            loop {
+                tokio::select! {
+                    biased;
+                    result = connection.as_mut() => return result.map_err(io::Error::other),
+                    order = watch.ordered() => match order {
+                        Order::Finish => connection.as_mut().graceful_shutdown(),
+                        Order::Close => return Ok(()),
+                    },
+                }
+            }
+        }};
+    }
+    if http2 {
+        watch.set_multiplexed();
+        drive!(
+            hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+                .initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
+                .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
+                .max_header_list_size(HEADER_BYTES_MAX as u32)
+                .serve_connection(TokioIo::new(stream), service)
+        )
+    } else {
+        drive!(
+            hyper::server::conn::http1::Builder::new()
+                .max_header_size(HEADER_BYTES_MAX)
+                .serve_connection(TokioIo::new(stream), service)
+        )
+    }
+}
+
+fn plain_refusal(refusal: Refusal) -> String {
+    let (status, body, _) = refusal.parts();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+struct Open<'a>(&'a AtomicI64);
+
+impl<'a> Open<'a> {
+    fn enter(count: &'a AtomicI64) -> Open<'a> {
+        count.fetch_add(1, Relaxed);
+        Open(count)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}

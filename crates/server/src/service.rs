@@ -1,0 +1,135 @@
+//! Puts the parts together: store, engine, api. The only file here that knows them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Request, Response};
+use orrery_api_nosql::{
+    AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, RequestSummary, Service, ServiceConfig,
+};
+use orrery_engine::{Account, EngineConfig, SystemEnv};
+use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
+
+use crate::api::{Api, Backend, ConnectionInfo, Refusal, SharedBackend, Summary};
+use crate::config::{Config, Consistency, Durability, Keys};
+use crate::metrics::StoreFigures;
+
+/// Opens the store and the account in it, and makes the api that serves it.
+pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
+    let store: Arc<dyn Store> = match config.ephemeral {
+        true => Arc::new(MemoryStore::default()),
+        false => Arc::new(open_directory(&config.data_dir)?),
+    };
+    let engine_config = EngineConfig {
+        partition_throughput_limit: config.partition_throughput_limit,
+        partition_size_limit: config.partition_size_limit_bytes,
+        logical_partition_size_limit: config.logical_partition_size_limit_bytes,
+        durability: match config.durability {
+            Durability::Strict => orrery_storage::Durability::Strict,
+            Durability::Relaxed => orrery_storage::Durability::Relaxed,
+        },
+        ..EngineConfig::default()
+    };
+    let account = Account::open(store.clone(), engine_config, Arc::new(SystemEnv::new()))
+        .map_err(|error| anyhow::anyhow!("cannot open the account: {}", error.message))?;
+    let service = Service::new(account.clone(), service_config(config)?);
+    Ok((Nosql(service), Arc::new(Opened { account, store })))
+}
+
+fn open_directory(path: &Path) -> Result<EmbeddedStore> {
+    EmbeddedStore::open(path, EmbeddedOptions::default())
+        .with_context(|| format!("cannot open the data directory {}", path.display()))
+}
+
+fn service_config(config: &Config) -> Result<ServiceConfig> {
+    let Keys { primary, secondary, readonly, secondary_readonly } = &config.keys;
+    let bytes = |key: Option<&String>| STANDARD.decode(key.map_or("", String::as_str)).context("a key is not base64");
+    Ok(ServiceConfig {
+        keys: AccountKeys {
+            primary: bytes(Some(primary))?,
+            secondary: bytes(secondary.as_ref())?,
+            primary_readonly: bytes(readonly.as_ref())?,
+            secondary_readonly: bytes(secondary_readonly.as_ref())?,
+        },
+        consistency: match config.consistency {
+            Consistency::Strong => ConsistencyLevel::Strong,
+            Consistency::BoundedStaleness => ConsistencyLevel::BoundedStaleness,
+            Consistency::Session => ConsistencyLevel::Session,
+            Consistency::ConsistentPrefix => ConsistencyLevel::ConsistentPrefix,
+            Consistency::Eventual => ConsistencyLevel::Eventual,
+        },
+        account_name: config.account_name.clone(),
+        region: config.region.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        auth_clock_skew_s: CLOCK_SKEW_S_DEFAULT,
+    })
+}
+
+pub struct Nosql(Service);
+
+impl Api for Nosql {
+    const NAME: &'static str = "nosql";
+
+    fn body_bytes_max(&self) -> usize {
+        BODY_BYTES_MAX
+    }
+
+    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo) {
+        let ConnectionInfo { tls, local, peer } = connection;
+        request.extensions_mut().insert(Connection { tls, local, peer });
+    }
+
+    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        self.0.handle(request).await
+    }
+
+    fn summary(&self, response: &Response<Bytes>) -> Summary {
+        match response.extensions().get::<RequestSummary>() {
+            Some(summary) => Summary {
+                operation: summary.operation,
+                substatus: summary.substatus.unwrap_or(0),
+                charge_ru: summary.charge_ru,
+            },
+            None => Summary { operation: "unknown", ..Summary::default() },
+        }
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
+        match refusal {
+            Refusal::BodyTooLarge => orrery_api_nosql::body_too_large(),
+            Refusal::Overloaded => orrery_api_nosql::overloaded(),
+            other => other.response(),
+        }
+    }
+}
+
+struct Opened {
+    account: Arc<Account>,
+    store: Arc<dyn Store>,
+}
+
+impl Backend for Opened {
+    fn figures(&self) -> StoreFigures {
+        let stats = self.store.stats();
+        StoreFigures {
+            disk_bytes: stats.disk_bytes,
+            log_bytes: stats.log_bytes,
+            commits: stats.commits,
+            groups: stats.groups,
+            syncs: stats.syncs,
+            flushes: stats.flushes,
+            compactions: stats.compactions,
+            snapshots_open: stats.snapshots_open,
+            writes_stopped: stats.writes_stopped,
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        // Closes the store too, after the engine's own writers have ended.
+        self.account.close().map_err(|error| anyhow::anyhow!("{}", error.message))
+    }
+}

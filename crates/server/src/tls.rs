@@ -1,0 +1,80 @@
+//! TLS on the server's side, built when the first TLS connection asks for it: a start without TLS pays nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::sync::OnceCell;
+
+use crate::certificate;
+
+/// Offered in this order: HTTP/2 when the client can.
+pub const ALPN_HTTP2: &[u8] = b"h2";
+pub const ALPN_HTTP1: &[u8] = b"http/1.1";
+
+/// Where the certificate comes from.
+#[derive(Debug, Clone)]
+pub enum CertificateSource {
+    /// The operator's files: chain and key.
+    Files(PathBuf, PathBuf),
+    /// Self-signed, kept in this directory.
+    Kept { data_dir: PathBuf, names: Vec<String> },
+    /// Self-signed, for this process only.
+    Ephemeral { names: Vec<String> },
+}
+
+pub struct Tls {
+    source: CertificateSource,
+    acceptor: OnceCell<tokio_rustls::TlsAcceptor>,
+}
+
+impl Tls {
+    pub fn new(source: CertificateSource) -> Tls {
+        Tls { source, acceptor: OnceCell::new() }
+    }
+
+    /// The acceptor; the first caller builds it on a blocking thread, others wait for that. A failure is tried again.
+    pub async fn acceptor(&self) -> Result<&tokio_rustls::TlsAcceptor> {
+        self.acceptor
+            .get_or_try_init(|| async {
+                let source = self.source.clone();
+                let config = tokio::task::spawn_blocking(move || server_config(&source)).await??;
+                Ok(tokio_rustls::TlsAcceptor::from(Arc::new(config)))
+            })
+            .await
+    }
+}
+
+fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
+    let (chain, key) = match source {
+        CertificateSource::Files(chain, key) => (
+            CertificateDer::pem_file_iter(chain)
+                .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+                .with_context(|| format!("--tls-certificate: cannot read {}", chain.display()))?,
+            PrivateKeyDer::from_pem_file(key).with_context(|| format!("--tls-key: cannot read {}", key.display()))?,
+        ),
+        CertificateSource::Kept { data_dir, names } => parse_kept(certificate::load_or_make(data_dir, names)?)?,
+        CertificateSource::Ephemeral { names } => parse_kept(certificate::make_ephemeral(names)?)?,
+    };
+    if chain.is_empty() {
+        anyhow::bail!("--tls-certificate: the file has no certificate");
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .context("certificate and key do not fit together")?;
+    config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
+    Ok(config)
+}
+
+fn parse_kept(kept: certificate::KeptCertificate) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    Ok((
+        vec![CertificateDer::from_pem_slice(kept.certificate_pem.as_bytes())?],
+        PrivateKeyDer::from_pem_slice(kept.key_pem.as_bytes())?,
+    ))
+}

@@ -1,0 +1,227 @@
+//! Work beside the committer: flushing sealed memtables, compaction, and tidying up when the store has become idle.
+//!
+//! One flusher and two compactors (the index has one to itself, as it has most of the rows). Each sleeps until there is
+//! something to do. Whatever they finish raises `generation`, so that the committer, when it waits because the trees
+//! have fallen behind, looks again; and wakes the committer to publish once more, because readers find the new version
+//! of a tree only through a newer sequence number.
+//!
+//! An error or panic in any of them stops the store's writes: the tree may be in a state that nobody has thought of.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::core::{Core, spawn};
+use super::trim;
+use crate::store::{StoreError, TABLES, Table};
+
+/// The trees of each compactor.
+const COMPACTORS: [&[Table]; 2] = [&[Table::Index], &[Table::Items, Table::Feed]];
+/// After a flush or compaction, and while commits go on, the store looks this often whether it has become idle.
+const TIDY_INTERVAL: Duration = Duration::from_secs(1);
+/// ... and this often while open snapshots hold old versions.
+const TIDY_INTERVAL_HELD: Duration = Duration::from_secs(5);
+
+pub(super) struct Background {
+    state: Mutex<State>,
+    flush: Condvar,
+    compact: Condvar,
+    progress: Condvar,
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    flush: bool,
+    compact: [bool; COMPACTORS.len()],
+    /// Log segments that are no longer needed, oldest first.
+    remove: Vec<String>,
+    tidy_at: Option<Instant>,
+    stop: bool,
+}
+
+impl Background {
+    pub(super) fn new() -> Background {
+        // Compactors look once: the last process may have ended before it could.
+        let state = State { compact: [true; COMPACTORS.len()], ..State::default() };
+        Background {
+            state: Mutex::new(state),
+            flush: Condvar::new(),
+            compact: Condvar::new(),
+            progress: Condvar::new(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn request_flush(&self) {
+        self.state.lock().flush = true;
+        self.flush.notify_one();
+    }
+
+    pub(super) fn remove_segments(&self, names: Vec<String>) {
+        self.state.lock().remove.extend(names);
+        self.flush.notify_one();
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Returns when something was finished since `generation`, or the time is over.
+    pub(super) fn wait_for_progress(&self, generation: u64, time_max: Duration) {
+        let mut state = self.state.lock();
+        if self.generation() == generation && !state.stop {
+            self.progress.wait_for(&mut state, time_max);
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        let _state = self.state.lock();
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.flush.notify_all();
+        self.compact.notify_all();
+        self.progress.notify_all();
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().stop = true;
+        self.wake_all();
+    }
+
+    /// A tree has a new version.
+    pub(super) fn finished(&self, core: &Core, compact: bool) {
+        let mut state = self.state.lock();
+        if compact {
+            state.compact = [true; COMPACTORS.len()];
+            self.compact.notify_all();
+        }
+        state.tidy_at = Some(Instant::now() + TIDY_INTERVAL);
+        self.flush.notify_one();
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.progress.notify_all();
+        drop(state);
+        core.queue.wake();
+    }
+}
+
+pub(super) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>, StoreError> {
+    let mut threads = Vec::new();
+    let flusher = core.clone();
+    threads.push(spawn("store-flusher", move || run_flusher(&flusher))?);
+    for index in 0..COMPACTORS.len() {
+        let core = core.clone();
+        threads.push(spawn("store-compactor", move || run_compactor(&core, index))?);
+    }
+    Ok(threads)
+}
+
+fn run_flusher(core: &Core) {
+    let background = &core.background;
+    let mut commits_seen = 0;
+    loop {
+        let mut state = background.state.lock();
+        let tidy = loop {
+            if state.stop {
+                return remove_segments(core, std::mem::take(&mut state.remove));
+            }
+            let due = state.tidy_at.is_some_and(|time| time <= Instant::now());
+            if state.flush || !state.remove.is_empty() || due {
+                break due;
+            }
+            match state.tidy_at {
+                Some(time) => drop(background.flush.wait_until(&mut state, time)),
+                None => background.flush.wait(&mut state),
+            }
+        };
+        let flush = std::mem::take(&mut state.flush);
+        let remove = std::mem::take(&mut state.remove);
+        if tidy {
+            state.tidy_at = None;
+        }
+        drop(state);
+
+        remove_segments(core, remove);
+        if core.stopped().is_some() {
+            continue;
+        }
+        let result = if flush { flush_all(core) } else { Ok(()) };
+        let result = result.and_then(|()| if tidy { tidy_up(core, &mut commits_seen) } else { Ok(()) });
+        if let Err(error) = result {
+            core.stop_writes(&format!("flushing failed: {error}"));
+        }
+    }
+}
+
+fn flush_all(core: &Core) -> Result<(), StoreError> {
+    for table in TABLES {
+        if core.trees.flush(table, core.snapshots.watermark())? {
+            core.counters.flushes.fetch_add(1, Ordering::Relaxed);
+            core.background.finished(core, true);
+        }
+    }
+    Ok(())
+}
+
+/// Names go oldest first, so that a crash in between leaves no hole in the log.
+fn remove_segments(core: &Core, names: Vec<String>) {
+    for name in names {
+        // Not needed any more either way: recovery replays only what the tables do not have.
+        if let Err(error) = core.log_directory.remove(&name) {
+            tracing::warn!(segment = name, %error, "could not remove a log segment");
+            return;
+        }
+    }
+}
+
+/// Releases old versions of the trees; once nothing is left of them and no commits come, gives freed memory back to
+/// the operating system.
+fn tidy_up(core: &Core, commits_seen: &mut u64) -> Result<(), StoreError> {
+    let mut held = false;
+    for table in TABLES {
+        held |= core.trees.release_versions(table, core.snapshots.watermark())?;
+    }
+    let commits = core.counters.commits.load(Ordering::Relaxed);
+    let idle = std::mem::replace(commits_seen, commits) == commits;
+    if idle {
+        trim::give_memory_back();
+    }
+    if held || !idle {
+        let interval = if idle { TIDY_INTERVAL_HELD } else { TIDY_INTERVAL };
+        core.background.state.lock().tidy_at.get_or_insert(Instant::now() + interval);
+    }
+    Ok(())
+}
+
+fn run_compactor(core: &Core, index: usize) {
+    let background = &core.background;
+    loop {
+        let mut state = background.state.lock();
+        while !state.compact[index] && !state.stop {
+            background.compact.wait(&mut state);
+        }
+        if state.stop {
+            return;
+        }
+        state.compact[index] = false;
+        drop(state);
+        for table in COMPACTORS[index] {
+            if let Err(error) = compact(core, *table) {
+                core.stop_writes(&format!("compaction failed: {error}"));
+            }
+        }
+    }
+}
+
+fn compact(core: &Core, table: Table) -> Result<(), StoreError> {
+    while core.stopped().is_none() && !core.background.state.lock().stop {
+        if !core.trees.compact(table, core.snapshots.watermark())? {
+            return Ok(());
+        }
+        core.counters.compactions.fetch_add(1, Ordering::Relaxed);
+        core.background.finished(core, false);
+    }
+    Ok(())
+}

@@ -1,0 +1,489 @@
+//! The committer: the one thread that writes.
+//!
+//! For each group: check and number the commits, append them as one frame, sync, apply to the memtables, publish,
+//! answer; then, between groups, rotate what is full, end a full segment, release old ones, and wait when the trees
+//! have fallen behind. The wait comes after the answers, and on a condition variable.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use lsm_tree::{AbstractTree, Memtable};
+
+use super::core::Core;
+use super::frame::{FrameBuilder, Kind};
+use super::log::Log;
+use super::{drops, trees};
+use crate::store::{Change, Commit, Done, Durability, SpaceId, StoreError, TABLES, Table};
+
+/// Sorted runs in the first level of a tree from which each group is delayed.
+const L0_RUNS_DELAY: usize = 12;
+/// ... and at which commits wait.
+const L0_RUNS_MAX: usize = 24;
+const DELAY_STEP: Duration = Duration::from_micros(100);
+/// Memtables of a tree that wait for their flush at which commits wait.
+const SEALED_MEMTABLES_MAX: usize = 3;
+/// The longest single wait; a lost wake-up then costs a moment and not the store.
+pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);
+
+pub(super) type Reply<T> = std::sync::mpsc::SyncSender<Result<T, StoreError>>;
+
+pub(super) enum Request {
+    Commit { handle: Arc<Handle>, commit: Commit, durability: Durability, done: Done },
+    /// Removes rows of a dropped space, which has no owner.
+    Remove { id: SpaceId, commit: Commit, done: Done },
+    /// Answers `None` while the space's rows are still being removed.
+    Open { id: SpaceId, reply: Reply<Option<(Arc<SpaceState>, u64)>> },
+    Drop { id: SpaceId, reply: Reply<()> },
+    DropFinished { id: SpaceId, reply: Reply<()> },
+    /// Seals every memtable.
+    Seal { reply: Reply<()> },
+    Close { reply: Reply<()> },
+}
+
+/// What all handles of a space share.
+#[derive(Default)]
+pub(super) struct SpaceState {
+    /// The number of the present owner. Written by the committer only.
+    epoch: AtomicU64,
+    pub(super) dropped: AtomicBool,
+}
+
+/// One owner's handle.
+pub(super) struct Handle {
+    pub(super) id: SpaceId,
+    pub(super) epoch: u64,
+    pub(super) state: Arc<SpaceState>,
+    /// Its first failure: later commits may build on the failed one, so they fail with it.
+    pub(super) failed: OnceLock<StoreError>,
+}
+
+pub(super) struct Committer {
+    core: Arc<Core>,
+    log: Log,
+    frame: FrameBuilder,
+    /// Stay the same until this thread rotates them.
+    active: [Arc<Memtable>; TABLES.len()],
+    unflushed: [Unflushed; TABLES.len()],
+    spaces: HashMap<SpaceId, Arc<SpaceState>>,
+    /// Drops whose rows are not all removed, with their seqnos.
+    pending_drops: BTreeMap<SpaceId, u64>,
+    /// State of the background at which segments were last released ...
+    released_at: Option<u64>,
+    /// ... and at which the trees were last found to keep up.
+    unhurried_at: Option<u64>,
+    closed: bool,
+}
+
+/// The first seqnos of a tree's memtables: what the log must still hold.
+#[derive(Default)]
+struct Unflushed {
+    active: Option<u64>,
+    /// Oldest first.
+    sealed: VecDeque<u64>,
+}
+
+/// A group while it is being committed.
+#[derive(Default)]
+struct Group {
+    rows: Vec<(SpaceId, u64, Vec<Change>)>,
+    last_seqno: u64,
+    sync: bool,
+    answers: Vec<Answer>,
+    drops: Vec<SpaceId>,
+    seal: Vec<Reply<()>>,
+    close: Option<Reply<()>>,
+}
+
+enum Answer {
+    /// Succeeds when the group does.
+    Done(Done),
+    Failed(Done, StoreError),
+    Reply(Reply<()>),
+    Opened(Reply<Option<(Arc<SpaceState>, u64)>>, Option<(Arc<SpaceState>, u64)>),
+    Closed(Reply<Option<(Arc<SpaceState>, u64)>>),
+}
+
+impl Committer {
+    pub(super) fn new(
+        core: Arc<Core>,
+        log: Log,
+        first_unflushed: [Option<u64>; TABLES.len()],
+        pending_drops: HashMap<SpaceId, u64>,
+    ) -> Result<Committer, StoreError> {
+        let mut committer = Committer {
+            active: core.trees.active(),
+            core,
+            log,
+            frame: FrameBuilder::new(),
+            unflushed: first_unflushed.map(|active| Unflushed { active, sealed: VecDeque::new() }),
+            spaces: HashMap::new(),
+            pending_drops: pending_drops.into_iter().collect(),
+            released_at: None,
+            unhurried_at: None,
+            closed: false,
+        };
+        committer.log_pending_drops()?;
+        committer.count_log();
+        Ok(committer)
+    }
+
+    pub(super) fn run(mut self) {
+        // A recovered memtable may already be full.
+        let _ = self.guarded(|committer| {
+            committer.settle();
+            Ok(())
+        });
+        let mut requests = Vec::new();
+        while self.core.queue.take(&mut requests) {
+            self.serve(&mut requests);
+        }
+        // Every handle is gone without a close. What was answered as relaxed may as well survive.
+        if self.core.stopped().is_none() && !self.closed {
+            let _ = self.log.sync();
+        }
+    }
+
+    fn serve(&mut self, requests: &mut Vec<Request>) {
+        let mut group = Group::default();
+        self.frame.clear();
+        for request in requests.drain(..) {
+            self.prepare(request, &mut group);
+        }
+        let commits = group.rows.len() as u64;
+        // The group's answers stay outside, so that even a panic is answered.
+        let result = self.guarded(|committer| committer.write(&mut group));
+        if result.is_ok() && !self.frame.is_empty() {
+            self.core.counters.commits.fetch_add(commits, Ordering::Relaxed);
+            self.core.counters.groups.fetch_add(1, Ordering::Relaxed);
+        }
+        if result.is_ok() && !group.drops.is_empty() {
+            drops::resume(&self.core);
+        }
+        self.core.publish();
+        for answer in group.answers {
+            answer.send(&result);
+        }
+        let _ = self.guarded(|committer| {
+            committer.settle();
+            Ok(())
+        });
+        for reply in group.seal {
+            let sealed = self.guarded(|committer| TABLES.into_iter().try_for_each(|table| committer.rotate(table)));
+            let _ = reply.send(sealed);
+        }
+        if let Some(reply) = group.close {
+            let result = self.guarded(Committer::close);
+            self.core.closed.store(true, Ordering::Release);
+            let _ = reply.send(result);
+        }
+    }
+
+    /// A panic stops writes instead of ending the thread that must answer them.
+    fn guarded(&mut self, step: impl FnOnce(&mut Committer) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        match catch_unwind(AssertUnwindSafe(|| step(self))) {
+            Ok(result) => result,
+            Err(_) => Err(self.stop("an internal check failed in the committer")),
+        }
+    }
+
+    fn prepare(&mut self, request: Request, group: &mut Group) {
+        match request {
+            Request::Commit { handle, commit, durability, done } => {
+                if let Some(error) = self.refusal(&handle, &commit) {
+                    let _ = handle.failed.set(error.clone());
+                    return group.answers.push(Answer::Failed(done, error));
+                }
+                self.number(handle.id, commit, durability == Durability::Strict, group);
+                group.answers.push(Answer::Done(done));
+            }
+            Request::Remove { id, commit, done } => {
+                if let Some(error) = self.stopped() {
+                    return group.answers.push(Answer::Failed(done, error));
+                }
+                self.number(id, commit, false, group);
+                group.answers.push(Answer::Done(done));
+            }
+            Request::Open { id, reply } => {
+                if self.closed {
+                    return group.answers.push(Answer::Closed(reply));
+                }
+                let opened = (!self.pending_drops.contains_key(&id)).then(|| {
+                    let state = self.spaces.entry(id).or_default().clone();
+                    let epoch = state.epoch.fetch_add(1, Ordering::Relaxed) + 1;
+                    (state, epoch)
+                });
+                group.answers.push(Answer::Opened(reply, opened));
+            }
+            Request::Drop { id, reply } => {
+                if let Some(error) = self.stopped() {
+                    return drop(reply.send(Err(error)));
+                }
+                let seqno = self.mark(Kind::Drop, id, group);
+                group.sync = true;
+                // Fenced from here on, in this group already.
+                if let Some(state) = self.spaces.get(&id) {
+                    state.epoch.fetch_add(1, Ordering::Relaxed);
+                }
+                self.pending_drops.insert(id, seqno);
+                group.drops.push(id);
+                group.answers.push(Answer::Reply(reply));
+            }
+            Request::DropFinished { id, reply } => {
+                if let Some(error) = self.stopped() {
+                    return drop(reply.send(Err(error)));
+                }
+                // Not synced: a row of a new owner of this space comes after it in the log and cannot survive alone.
+                self.mark(Kind::DropFinished, id, group);
+                self.pending_drops.remove(&id);
+                group.answers.push(Answer::Reply(reply));
+            }
+            Request::Seal { reply } => match self.stopped() {
+                Some(error) => drop(reply.send(Err(error))),
+                None => group.seal.push(reply),
+            },
+            Request::Close { reply } => {
+                if std::mem::replace(&mut self.closed, true) {
+                    return drop(reply.send(Err(StoreError::Closed)));
+                }
+                group.close = Some(reply);
+            }
+        }
+    }
+
+    fn refusal(&self, handle: &Handle, commit: &Commit) -> Option<StoreError> {
+        if let Some(error) = handle.failed.get() {
+            return Some(error.clone());
+        }
+        if handle.state.epoch.load(Ordering::Relaxed) != handle.epoch {
+            return Some(StoreError::Fenced(handle.id));
+        }
+        self.stopped().or_else(|| commit.check().err())
+    }
+
+    fn stopped(&self) -> Option<StoreError> {
+        if self.closed { Some(StoreError::Closed) } else { self.core.stopped() }
+    }
+
+    fn number(&mut self, id: SpaceId, commit: Commit, sync: bool, group: &mut Group) {
+        group.sync |= sync;
+        if commit.changes.is_empty() {
+            return;
+        }
+        let seqno = self.core.trees.counter.next();
+        self.frame.push_commit(seqno, id, &commit);
+        group.rows.push((id, seqno, commit.changes));
+        group.last_seqno = seqno;
+    }
+
+    fn mark(&mut self, kind: Kind, id: SpaceId, group: &mut Group) -> u64 {
+        let seqno = self.core.trees.counter.next();
+        self.frame.push_mark(kind, seqno, id);
+        group.last_seqno = seqno;
+        seqno
+    }
+
+    /// Log, sync, memtables: in this order, so that nothing is readable that a crash could still undo.
+    fn write(&mut self, group: &mut Group) -> Result<(), StoreError> {
+        let written = match self.frame.is_empty() {
+            true => Ok(()),
+            false => self.log.append(&mut self.frame, group.last_seqno),
+        };
+        let synced = written.and_then(|()| if group.sync { self.log.sync() } else { Ok(()) });
+        if let Err(error) = synced {
+            return Err(self.stop(&format!("writing the log failed: {error}")));
+        }
+        for (id, seqno, changes) in group.rows.drain(..) {
+            for change in &changes {
+                self.unflushed[change.table as usize].active.get_or_insert(seqno);
+            }
+            trees::apply(&self.active, id, seqno, changes);
+        }
+        for id in &group.drops {
+            if let Some(state) = self.spaces.remove(id) {
+                state.dropped.store(true, Ordering::Release);
+            }
+            self.core.dropping.lock().spaces.insert(*id);
+        }
+        Ok(())
+    }
+
+    /// Between groups: everything that keeps memory, log and trees within their limits.
+    fn settle(&mut self) {
+        loop {
+            self.core.publish();
+            if self.closed || self.core.stopped().is_some() {
+                return;
+            }
+            let generation = self.core.background.generation();
+            if self.tidy_log(generation).is_err() {
+                return;
+            }
+            let log_full = self.log.size_bytes() >= self.core.options.log_bytes_max;
+            if self.unhurried_at == Some(generation) && !log_full {
+                return;
+            }
+            match self.hurry() {
+                Hurry::None => {
+                    self.unhurried_at = Some(generation);
+                    return;
+                }
+                Hurry::Delay(time) => return self.core.background.wait_for_progress(generation, time),
+                Hurry::Wait => self.core.background.wait_for_progress(generation, WAIT_MAX),
+            }
+        }
+    }
+
+    /// Releases old segments, ends a full one, and seals memtables that are full or hold the log back.
+    fn tidy_log(&mut self, generation: u64) -> Result<(), StoreError> {
+        if self.released_at.replace(generation) != Some(generation) {
+            self.release_segments();
+        }
+        if self.log.segment_bytes() >= self.core.options.segment_bytes {
+            self.roll()?;
+        }
+        for table in TABLES {
+            if self.active[table as usize].size() >= self.core.options.memtable_bytes[table as usize] {
+                self.rotate(table)?;
+            }
+        }
+        if self.log.size_bytes() >= self.core.options.log_bytes_max / 4 * 3
+            && let Some(oldest) = self.log.oldest_last_seqno()
+        {
+            for table in TABLES {
+                if self.unflushed[table as usize].active.is_some_and(|first| first <= oldest) {
+                    self.rotate(table)?;
+                }
+            }
+        }
+        self.count_log();
+        Ok(())
+    }
+
+    fn release_segments(&mut self) {
+        for table in TABLES {
+            // Flushes take memtables oldest first and only this thread adds any, so the rest are the newest.
+            let left = self.core.trees.tree(table).sealed_memtable_count();
+            let sealed = &mut self.unflushed[table as usize].sealed;
+            sealed.drain(..sealed.len().saturating_sub(left));
+        }
+        let firsts = self.unflushed.iter().flat_map(|tree| tree.sealed.front().into_iter().chain(&tree.active));
+        let oldest_needed = firsts.copied().min().unwrap_or(u64::MAX);
+        let names = self.log.release(oldest_needed);
+        if !names.is_empty() {
+            self.core.background.remove_segments(names);
+        }
+    }
+
+    fn rotate(&mut self, table: Table) -> Result<(), StoreError> {
+        // A table must not hold a row that the log may lose: after a power cut the other rows of its commit would be
+        // missing.
+        if let Err(error) = self.log.sync() {
+            return Err(self.stop(&format!("syncing the log failed: {error}")));
+        }
+        if self.core.trees.tree(table).rotate_memtable().is_some() {
+            let unflushed = &mut self.unflushed[table as usize];
+            unflushed.sealed.extend(unflushed.active.take());
+            self.active[table as usize] = self.core.trees.tree(table).active_memtable();
+            self.core.background.request_flush();
+            self.unhurried_at = None;
+        }
+        Ok(())
+    }
+
+    fn roll(&mut self) -> Result<(), StoreError> {
+        let base = self.core.trees.counter.get();
+        if let Err(error) = self.log.roll(base) {
+            return Err(self.stop(&format!("starting a log segment failed: {error}")));
+        }
+        self.log_pending_drops()
+    }
+
+    /// Says again, in a new segment, what is being dropped, so that older segments may go.
+    fn log_pending_drops(&mut self) -> Result<(), StoreError> {
+        if self.pending_drops.is_empty() {
+            return Ok(());
+        }
+        self.frame.clear();
+        for (id, seqno) in &self.pending_drops {
+            self.frame.push_mark(Kind::DropPending, *seqno, *id);
+        }
+        let below = self.log.base() - 1;
+        let written = self.log.append(&mut self.frame, below).and_then(|()| self.log.sync());
+        written.map_err(|error| self.stop(&format!("writing the log failed: {error}")))
+    }
+
+    fn hurry(&self) -> Hurry {
+        let mut runs = 0;
+        let mut sealed = 0;
+        for table in TABLES {
+            let tree = self.core.trees.tree(table);
+            runs = runs.max(tree.l0_run_count());
+            sealed = sealed.max(tree.sealed_memtable_count());
+        }
+        let log_full = self.log.size_bytes() >= self.core.options.log_bytes_max;
+        if runs >= L0_RUNS_MAX || sealed >= SEALED_MEMTABLES_MAX || log_full {
+            return Hurry::Wait;
+        }
+        match runs.checked_sub(L0_RUNS_DELAY) {
+            None | Some(0) => Hurry::None,
+            Some(over) => Hurry::Delay(DELAY_STEP * (over * over) as u32),
+        }
+    }
+
+    /// Everything into tables, so that the next open has nothing to replay.
+    fn close(&mut self) -> Result<(), StoreError> {
+        for table in TABLES {
+            if let Some(error) = self.core.stopped() {
+                return Err(error);
+            }
+            self.rotate(table)?;
+        }
+        self.core.wait_for_flush()?;
+        self.release_segments();
+        if !self.log.is_segment_empty() {
+            self.roll()?;
+            self.release_segments();
+        }
+        self.core.publish();
+        self.count_log();
+        Ok(())
+    }
+
+    fn stop(&self, reason: &str) -> StoreError {
+        self.core.stop_writes(reason);
+        self.core.stopped().unwrap_or(StoreError::Closed)
+    }
+
+    fn count_log(&self) {
+        self.core.counters.log_bytes.store(self.log.size_bytes(), Ordering::Relaxed);
+        self.core.counters.syncs.store(self.log.syncs(), Ordering::Relaxed);
+    }
+}
+
+enum Hurry {
+    None,
+    Delay(Duration),
+    Wait,
+}
+
+impl Answer {
+    fn send(self, group: &Result<(), StoreError>) {
+        match self {
+            Answer::Done(done) => call(done, group.clone()),
+            Answer::Failed(done, error) => call(done, Err(error)),
+            Answer::Reply(reply) => drop(reply.send(group.clone())),
+            Answer::Opened(reply, opened) => drop(reply.send(Ok(opened))),
+            Answer::Closed(reply) => drop(reply.send(Err(StoreError::Closed))),
+        }
+    }
+}
+
+/// A callback that panics is its owner's fault and must not take every other commit with it.
+fn call(done: Done, result: Result<(), StoreError>) {
+    if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
+        tracing::error!("a commit's callback panicked");
+    }
+}

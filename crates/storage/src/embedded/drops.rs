@@ -1,0 +1,110 @@
+//! Removing the rows of dropped spaces.
+//!
+//! The drop itself is a durable record in the log: after it the space has no owner, its rows are not read and not
+//! replayed. Then, on a thread that exists only while there is something to do: first the tables that hold nothing
+//! else go at once; then what is left is scanned and deleted in ordinary commits; then a record says that it is done. In
+//! this order, because a dropped table may have held the deletion of a row whose older value survives in a wider
+//! table, and the scan finds those. A crash in between starts over at the next open.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::committer::Request;
+use super::core::{Core, spawn};
+use crate::store::{Commit, Direction, KeyRange, SpaceId, StoreError, TABLES, Table};
+
+/// Rows deleted by one commit.
+const REMOVE_ROWS_MAX: usize = 2048;
+
+/// Starts the thread unless it runs or there is nothing to remove.
+pub(super) fn resume(core: &Arc<Core>) {
+    let mut dropping = core.dropping.lock();
+    if dropping.spaces.is_empty() || dropping.thread.is_some() || core.closed.load(Ordering::Acquire) {
+        return;
+    }
+    let worker = core.clone();
+    match spawn("store-dropper", move || run(&worker)) {
+        Ok(thread) => dropping.thread = Some(thread),
+        Err(error) => {
+            drop(dropping);
+            core.stop_writes(&error.to_string());
+        }
+    }
+}
+
+fn run(core: &Arc<Core>) {
+    loop {
+        let Some(space) = ({
+            let mut dropping = core.dropping.lock();
+            let next = dropping.spaces.first().copied();
+            if next.is_none() {
+                dropping.thread = None;
+            }
+            next
+        }) else {
+            return;
+        };
+        match remove_rows(core, space) {
+            Ok(()) => {
+                core.dropping.lock().spaces.remove(&space);
+                core.drop_finished.notify_all();
+            }
+            // The next open goes on from the log's record.
+            Err(StoreError::Closed | StoreError::WritesStopped(_)) => return,
+            Err(error) => return core.stop_writes(&format!("removing a dropped space failed: {error}")),
+        }
+    }
+}
+
+fn remove_rows(core: &Core, space: SpaceId) -> Result<(), StoreError> {
+    for table in TABLES {
+        core.trees.drop_tables_of(table, space)?;
+        core.background.finished(core, false);
+    }
+    // The scan must read the trees without the dropped tables, or it misses the rows that came to light. It does so
+    // only with a number above theirs, and the answer to a commit comes after such a number is published.
+    remove(core, space, Commit::default())?;
+    for table in TABLES {
+        let mut range = KeyRange::all();
+        while let Some(commit) = next_removal(core, space, table, &mut range)? {
+            remove(core, space, commit)?;
+        }
+    }
+    core.ask(|reply| Request::DropFinished { id: space, reply })
+}
+
+fn remove(core: &Core, id: SpaceId, commit: Commit) -> Result<(), StoreError> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    let bytes = commit.size_bytes();
+    let done = Box::new(move |result| drop(sender.send(result)));
+    core.queue.push(Request::Remove { id, commit, done }, bytes);
+    receiver.recv().unwrap_or(Err(StoreError::Closed))
+}
+
+/// Deletions of the first rows in `range`, which then starts after them.
+fn next_removal(
+    core: &Core,
+    space: SpaceId,
+    table: Table,
+    range: &mut KeyRange,
+) -> Result<Option<Commit>, StoreError> {
+    let pin = core.snapshots.open();
+    let scan = || {
+        let _gate = pin.enter()?;
+        let mut rows = core.trees.scan(table, space, range, pin.seqno)?;
+        let mut commit = Commit::default();
+        while commit.changes.len() < REMOVE_ROWS_MAX
+            && let Some(row) = rows.next(Direction::Forward)
+        {
+            commit.delete(table, row?.key);
+        }
+        Ok(commit)
+    };
+    let scanned = scan();
+    core.snapshots.close(&pin);
+    let commit = scanned?;
+    let Some(last) = commit.changes.last() else { return Ok(None) };
+    range.start = Bound::Excluded(last.key.clone());
+    Ok(Some(commit))
+}

@@ -1,0 +1,162 @@
+//! The write-ahead log while it is written: the current segment, and which older ones are still needed.
+//!
+//! Owned by the committer thread alone. A group is one frame, appended with one write and made durable with one sync.
+//! When the current segment is full it is synced and the next one created, header and name durable before its first
+//! frame. A failed write or sync is final: the caller stops accepting writes and never tries the sync again, because
+//! after a failed sync the operating system may have dropped the pages and report success.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::files::{LogDirectory, LogFile};
+use super::frame::{FrameBuilder, HEADER_BYTES, Header};
+
+/// A segment that is no longer written.
+#[derive(Debug, Clone)]
+pub(super) struct OldSegment {
+    pub(super) base: u64,
+    /// The last seqno in it, or `base - 1` when it has no record.
+    pub(super) last_seqno: u64,
+    pub(super) size_bytes: u64,
+}
+
+pub(super) struct Log {
+    directory: Arc<dyn LogDirectory>,
+    /// Oldest first.
+    old: VecDeque<OldSegment>,
+    file: Box<dyn LogFile>,
+    base: u64,
+    last_seqno: u64,
+    end: u64,
+    synced_end: u64,
+    syncs: u64,
+}
+
+pub(super) fn segment_name(base: u64) -> String {
+    format!("{base:016x}.log")
+}
+
+pub(super) fn segment_base(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log")?;
+    let base = u64::from_str_radix(digits, 16).ok()?;
+    // Only the spelling that we write: anything else is no file of ours.
+    (segment_name(base) == name).then_some(base)
+}
+
+impl Log {
+    /// Starts a segment after the old ones, which are complete and durable.
+    pub(super) fn start(
+        directory: Arc<dyn LogDirectory>,
+        old: VecDeque<OldSegment>,
+        base: u64,
+    ) -> io::Result<Log> {
+        let file = create_segment(&*directory, old.back(), base)?;
+        let end = HEADER_BYTES as u64;
+        Ok(Log { directory, old, file, base, last_seqno: base - 1, end, synced_end: end, syncs: 2 })
+    }
+
+    /// Appends a frame whose last record has `last_seqno`. Not durable before `sync`.
+    pub(super) fn append(&mut self, frame: &mut FrameBuilder, last_seqno: u64) -> io::Result<()> {
+        let bytes = frame.finish(self.base, self.end, self.synced_end);
+        if let Err(error) = write_all(&mut *self.file, bytes, self.end) {
+            // The commits in it are answered with an error. Cutting what was written of them is worth a try, so that
+            // they do not appear after a restart; recovery copes when the cut fails too.
+            let _ = self.file.set_len(self.end);
+            return Err(error);
+        }
+        self.end += bytes.len() as u64;
+        self.last_seqno = self.last_seqno.max(last_seqno);
+        Ok(())
+    }
+
+    /// Makes everything appended durable.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.synced_end < self.end {
+            self.syncs += 1;
+            self.file.sync()?;
+            self.synced_end = self.end;
+        }
+        Ok(())
+    }
+
+    /// Ends the current segment and starts the next one.
+    pub(super) fn roll(&mut self, base: u64) -> io::Result<()> {
+        self.sync()?;
+        let ended = OldSegment { base: self.base, last_seqno: self.last_seqno, size_bytes: self.end };
+        self.file = create_segment(&*self.directory, Some(&ended), base)?;
+        self.old.push_back(ended);
+        self.base = base;
+        self.last_seqno = base - 1;
+        self.end = HEADER_BYTES as u64;
+        self.synced_end = self.end;
+        self.syncs += 2;
+        Ok(())
+    }
+
+    /// Forgets the old segments in which every record is older than `seqno`, oldest first, and returns their names.
+    pub(super) fn release(&mut self, seqno: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        while let Some(segment) = self.old.pop_front_if(|segment| segment.last_seqno < seqno) {
+            names.push(segment_name(segment.base));
+        }
+        names
+    }
+
+    /// The last seqno of the oldest segment that is not the current one.
+    pub(super) fn oldest_last_seqno(&self) -> Option<u64> {
+        self.old.front().map(|segment| segment.last_seqno)
+    }
+
+    pub(super) fn segment_bytes(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) fn is_segment_empty(&self) -> bool {
+        self.end == HEADER_BYTES as u64
+    }
+
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.end + self.old.iter().map(|segment| segment.size_bytes).sum::<u64>()
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(super) fn syncs(&self) -> u64 {
+        self.syncs
+    }
+}
+
+fn create_segment(
+    directory: &dyn LogDirectory,
+    previous: Option<&OldSegment>,
+    base: u64,
+) -> io::Result<Box<dyn LogFile>> {
+    let header = Header {
+        base,
+        previous_base: previous.map_or(0, |segment| segment.base),
+        previous_bytes: previous.map_or(0, |segment| segment.size_bytes),
+    };
+    let mut file = directory.create(&segment_name(base))?;
+    write_all(&mut *file, &header.encode(), 0)?;
+    file.sync()?;
+    directory.sync()?;
+    Ok(file)
+}
+
+fn write_all(file: &mut dyn LogFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write_at(bytes, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                bytes = &bytes[count..];
+                offset += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The embedded store: `lsm-tree` tables under a log, a committer and a scheduler of our own.
+//!
+//! ```text
+//!  submit ──> queue ──> committer: number, append, sync, apply to memtables, publish, answer, rotate
+//!                          │ one frame and one sync per group                │ sealed memtables
+//!                          v                                                 v
+//!                      log segments <── removed when flushed ──── flusher ──> tables ──> two compactors
+//! ```
+//!
+//! - `committer` is the only writer. A commit is answered after the sync of the group that holds it, and is visible to
+//!   snapshots only then. Memtables are rotated only by it, between groups, after a sync: so a table never holds a
+//!   row that the log might lose, and "highest seqno in the tables" means that everything below is in them.
+//! - `background` flushes, compacts, and tidies up when the store has become idle. Threads sleep on condition
+//!   variables; an idle store uses no CPU.
+//! - `recovery` replays the log over the tables. `drops` removes the rows of dropped spaces.
+//! - A failed write, sync, flush or compaction stops all writes for the life of the process. Reads go on.
+
+mod background;
+mod committer;
+mod core;
+mod directory;
+mod drops;
+mod files;
+mod frame;
+mod log;
+mod recovery;
+mod snapshots;
+mod space;
+#[cfg(test)]
+mod tests;
+mod trees;
+mod trim;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::committer::Request;
+use self::core::{Core, Owner};
+use self::directory::Directory;
+use self::files::{LogDirectory, OsDirectory};
+use self::space::EmbeddedSpace;
+use crate::store::{Space, SpaceId, Store, StoreError, StoreStats};
+
+/// Sizes and limits. The defaults are for a server with gigabytes of items; tests make them small.
+#[derive(Debug, Clone)]
+pub struct EmbeddedOptions {
+    /// Blocks of tables kept in memory, over all trees.
+    pub cache_bytes: u64,
+    /// A memtable of this size is sealed and flushed: items, index, feed. The feed's is small because a log segment
+    /// stays until every tree has flushed what is in it.
+    pub memtable_bytes: [u64; 3],
+    /// A log segment of this size is ended.
+    pub segment_bytes: u64,
+    /// Commits wait while the log is larger. From three quarters on, what holds its oldest segment is flushed.
+    pub log_bytes_max: u64,
+    /// Sorted runs in the first level that start a compaction.
+    pub l0_threshold: u8,
+    /// Size of a table made by compaction.
+    pub table_bytes: u64,
+    /// A snapshot may be held this long once something newer was published.
+    pub snapshot_age_max: Duration,
+}
+
+const MIB: u64 = 1024 * 1024;
+
+impl Default for EmbeddedOptions {
+    fn default() -> EmbeddedOptions {
+        EmbeddedOptions {
+            cache_bytes: 64 * MIB,
+            memtable_bytes: [8 * MIB, 8 * MIB, 2 * MIB],
+            segment_bytes: 8 * MIB,
+            log_bytes_max: 64 * MIB,
+            l0_threshold: 8,
+            table_bytes: 32 * MIB,
+            snapshot_age_max: Duration::from_secs(300),
+        }
+    }
+}
+
+pub struct EmbeddedStore {
+    owner: Arc<Owner>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in `directory`, creating it when there is none, and recovers what the log holds.
+    pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStore, StoreError> {
+        EmbeddedStore::open_with(directory.as_ref(), options, |path| Arc::new(OsDirectory { path: path.into() }))
+    }
+
+    /// `open` with other files under the log.
+    fn open_with(
+        path: &Path,
+        options: EmbeddedOptions,
+        log_directory: impl FnOnce(&Path) -> Arc<dyn LogDirectory>,
+    ) -> Result<EmbeddedStore, StoreError> {
+        let (directory, found) = Directory::open(path)?;
+        let log_directory = log_directory(&directory.log());
+        Ok(EmbeddedStore { owner: Core::start(directory, found, options, log_directory)? })
+    }
+
+    /// Writes everything that is in memtables into tables, and waits for it.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        self.core().ask(|reply| Request::Seal { reply })?;
+        self.core().wait_for_flush()
+    }
+
+    fn core(&self) -> &Core {
+        &self.owner.core
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
+        loop {
+            match self.core().ask(|reply| Request::Open { id, reply })? {
+                Some((state, epoch)) => {
+                    return Ok(Arc::new(EmbeddedSpace::new(id, epoch, state, self.owner.clone())));
+                }
+                None => self.core().wait_for_drop(id)?,
+            }
+        }
+    }
+
+    fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
+        self.core().ask(|reply| Request::Drop { id, reply })
+    }
+
+    fn blocking(&self) -> bool {
+        false
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.core().stats()
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        let result = match self.core().ask(|reply| Request::Close { reply }) {
+            // Closing twice is no error: the first time has done it.
+            Err(StoreError::Closed) => Ok(()),
+            result => result,
+        };
+        self.owner.stop_background();
+        result
+    }
+}

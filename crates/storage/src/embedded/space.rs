@@ -1,0 +1,140 @@
+//! Handles: one owner's space, and snapshots of it.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use super::committer::{Handle, Request, SpaceState};
+use super::core::{Core, Owner};
+use super::snapshots::Pin;
+use super::trees::{SPACE_BYTES, TreeRows, prefixed};
+use crate::store::{
+    Commit, Direction, Done, Durability, KEY_BYTES_MAX, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
+    SpaceStats, StoreError, Table,
+};
+
+pub(super) struct EmbeddedSpace {
+    handle: Arc<Handle>,
+    owner: Arc<Owner>,
+}
+
+impl EmbeddedSpace {
+    pub(super) fn new(id: SpaceId, epoch: u64, state: Arc<SpaceState>, owner: Arc<Owner>) -> EmbeddedSpace {
+        EmbeddedSpace { handle: Arc::new(Handle { id, epoch, state, failed: OnceLock::new() }), owner }
+    }
+}
+
+impl Space for EmbeddedSpace {
+    fn id(&self) -> SpaceId {
+        self.handle.id
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+        let core = &self.owner.core;
+        if core.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        let pin = core.snapshots.open();
+        // Asked after the snapshot is open: one that does not see the drop here is older than it.
+        let empty = self.handle.state.dropped.load(Ordering::Acquire);
+        Ok(Box::new(EmbeddedSnapshot { core: core.clone(), pin, space: self.handle.id, empty }))
+    }
+
+    fn submit(&self, commit: Commit, durability: Durability, done: Done) {
+        let bytes = commit.size_bytes();
+        let request = Request::Commit { handle: self.handle.clone(), commit, durability, done };
+        self.owner.core.queue.push(request, bytes);
+    }
+
+    fn stats(&self) -> SpaceStats {
+        SpaceStats { size_bytes_estimate: self.owner.core.trees.space_bytes(self.handle.id) }
+    }
+}
+
+struct EmbeddedSnapshot {
+    core: Arc<Core>,
+    pin: Arc<Pin>,
+    space: SpaceId,
+    /// The space was dropped before.
+    empty: bool,
+}
+
+impl Drop for EmbeddedSnapshot {
+    fn drop(&mut self) {
+        self.core.snapshots.close(&self.pin);
+    }
+}
+
+/// Keys up to this length are looked up without an allocation.
+const KEY_BYTES_ON_STACK: usize = 256;
+
+impl Snapshot for EmbeddedSnapshot {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        if self.empty || key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Ok(None);
+        }
+        let _gate = self.pin.enter()?;
+        let length = SPACE_BYTES + key.len();
+        if length <= KEY_BYTES_ON_STACK {
+            let mut bytes = [0; KEY_BYTES_ON_STACK];
+            bytes[..SPACE_BYTES].copy_from_slice(&self.space.0.to_be_bytes());
+            bytes[SPACE_BYTES..length].copy_from_slice(key);
+            return self.core.trees.get(table, &bytes[..length], self.pin.seqno);
+        }
+        self.core.trees.get(table, &prefixed(self.space, key), self.pin.seqno)
+    }
+
+    fn scan(&self, table: Table, range: KeyRange, direction: Direction) -> Box<dyn RowIterator> {
+        let rows = if self.empty || range.is_empty() {
+            None
+        } else {
+            let scan = || {
+                let _gate = self.pin.enter()?;
+                self.core.trees.scan(table, self.space, &range, self.pin.seqno)
+            };
+            Some(scan())
+        };
+        let (rows, failed) = match rows {
+            Some(Ok(rows)) => (Some(rows), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        Box::new(EmbeddedRows { rows, failed, direction, pin: self.pin.clone(), until_look: 0 })
+    }
+}
+
+/// Rows between two looks at whether the snapshot has expired.
+const ROWS_PER_LOOK: u32 = 64;
+
+/// Owns the version of the tree that it reads, so it stays right without its snapshot; only its age is limited.
+struct EmbeddedRows {
+    rows: Option<TreeRows>,
+    failed: Option<StoreError>,
+    direction: Direction,
+    pin: Arc<Pin>,
+    until_look: u32,
+}
+
+impl RowIterator for EmbeddedRows {
+    fn next_row(&mut self) -> Option<Result<Row, StoreError>> {
+        if let Some(error) = self.failed.take() {
+            return Some(Err(error));
+        }
+        if self.until_look == 0 {
+            self.until_look = ROWS_PER_LOOK;
+            if self.rows.is_some() && self.pin.is_expired() {
+                self.rows = None;
+                return Some(Err(StoreError::SnapshotExpired));
+            }
+        }
+        self.until_look -= 1;
+        let row = self.rows.as_mut()?.next(self.direction);
+        if !matches!(row, Some(Ok(_))) {
+            // The end, or an error: what comes after it would leave rows out.
+            self.rows = None;
+        }
+        row
+    }
+}

@@ -1,0 +1,269 @@
+//! The three trees of `lsm-tree`: how they are set up, and the calls made to them.
+//!
+//! All trees share one sequence counter with the committer. Flushes and compactions take numbers from it for the
+//! versions they make, and a snapshot finds its version by its number, so the counter must be one. The second counter
+//! that a tree wants is raised past commits that are not yet published; it gets a dummy that nobody reads.
+//!
+//! A key in a tree is the space's number (4 bytes, big-endian) and the key of the row. Every call that may panic in the
+//! crate (a lock poisoned by a failed background step, an assertion about a file) is caught here and becomes an error.
+
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use lsm_tree::compaction::Leveled;
+use lsm_tree::config::{
+    BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PinningPolicy,
+};
+use lsm_tree::{
+    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, InternalValue, Memtable,
+    SequenceNumberCounter, Tree, ValueType,
+};
+
+use super::EmbeddedOptions;
+use super::directory::Directory;
+use crate::store::{Change, Direction, KeyRange, Row, SpaceId, StoreError, TABLES, Table};
+
+/// Files of tables that are kept open, over all trees.
+const OPEN_TABLE_FILES_MAX: usize = 256;
+pub(super) const SPACE_BYTES: usize = 4;
+const BLOOM_BITS_PER_KEY: f32 = 10.0;
+
+pub(super) struct Trees {
+    trees: [Tree; TABLES.len()],
+    pub(super) counter: SequenceNumberCounter,
+    compaction: Arc<Leveled>,
+}
+
+impl Trees {
+    /// Opens or creates the trees, side by side: each waits for several syncs of its own.
+    pub(super) fn open(directory: &Directory, options: &EmbeddedOptions) -> Result<Trees, StoreError> {
+        let counter = SequenceNumberCounter::new(1);
+        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
+        let descriptors = Arc::new(DescriptorTable::new(OPEN_TABLE_FILES_MAX));
+        let opened = std::thread::scope(|scope| {
+            let threads = TABLES.map(|table| {
+                let config = Config::new(directory.tree(table as usize), counter.clone(), Default::default())
+                    .use_cache(cache.clone())
+                    .use_descriptor_table(Some(descriptors.clone()));
+                scope.spawn(move || guarded(|| configure(config, table).open()))
+            });
+            threads.map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())))
+        });
+        let mut trees = Vec::new();
+        for (table, tree) in TABLES.into_iter().zip(opened) {
+            match tree {
+                Ok(AnyTree::Standard(tree)) => trees.push(tree),
+                Ok(AnyTree::Blob(_)) => return Err(StoreError::Damaged("a tree is of another kind".into())),
+                Err(error) => {
+                    let path = directory.tree(table as usize);
+                    return Err(StoreError::Damaged(format!("{}: {error}", path.display()).into()));
+                }
+            }
+        }
+        let trees = trees.try_into().map_err(|_| panicked())?;
+        let compaction = Leveled::default()
+            .with_l0_threshold(options.l0_threshold)
+            .with_table_target_size(options.table_bytes);
+        Ok(Trees { trees, counter, compaction: Arc::new(compaction) })
+    }
+
+    pub(super) fn tree(&self, table: Table) -> &Tree {
+        &self.trees[table as usize]
+    }
+
+    /// The highest seqno in the tables of each tree. It can fall: compaction forgets deletions.
+    pub(super) fn persisted(&self) -> [u64; TABLES.len()] {
+        TABLES.map(|table| self.tree(table).get_highest_persisted_seqno().unwrap_or(0))
+    }
+
+    /// The memtables that rows go to. They stay the same until the committer rotates them.
+    pub(super) fn active(&self) -> [Arc<Memtable>; TABLES.len()] {
+        TABLES.map(|table| self.tree(table).active_memtable())
+    }
+
+    pub(super) fn get(&self, table: Table, key: &[u8], seqno: u64) -> Result<Option<Bytes>, StoreError> {
+        guarded(|| self.tree(table).get(key, seqno)).map(|value| value.map(Bytes::from))
+    }
+
+    pub(super) fn scan(
+        &self,
+        table: Table,
+        space: SpaceId,
+        range: &KeyRange,
+        seqno: u64,
+    ) -> Result<TreeRows, StoreError> {
+        let bounds = prefixed_bounds(space, range);
+        guarded(|| Ok(TreeRows { rows: self.tree(table).range::<Bytes, _>(bounds, seqno, None) }))
+    }
+
+    /// Writes the sealed memtables of a tree as one sorted run. False when there were none.
+    pub(super) fn flush(&self, table: Table, watermark: u64) -> Result<bool, StoreError> {
+        let tree = self.tree(table);
+        guarded(|| tree.flush(&tree.get_flush_lock(), watermark)).map(|flushed| flushed.is_some())
+    }
+
+    /// One step of compaction. False when there was nothing to do.
+    pub(super) fn compact(&self, table: Table, watermark: u64) -> Result<bool, StoreError> {
+        let tree = self.tree(table);
+        guarded(|| {
+            let before = tree.current_version().id();
+            tree.compact(self.compaction.clone(), watermark)?;
+            Ok(tree.current_version().id() != before)
+        })
+    }
+
+    /// Drops the tables that hold rows of this space only. Rows in other tables stay, and older values may come back
+    /// to light: whoever drops scans and deletes afterwards.
+    pub(super) fn drop_tables_of(&self, table: Table, space: SpaceId) -> Result<(), StoreError> {
+        let bounds = prefixed_bounds(space, &KeyRange::all());
+        guarded(|| self.tree(table).drop_range::<Bytes, _>(bounds))
+    }
+
+    /// Releases the versions, and with them memtables and dead tables, that no snapshot needs. Otherwise that
+    /// happens in the next flush, which may be never. True when some are left.
+    pub(super) fn release_versions(&self, table: Table, watermark: u64) -> Result<bool, StoreError> {
+        let tree = self.tree(table);
+        guarded(|| {
+            if tree.version_free_list_len() > 0 {
+                tree.get_version_history_lock().maintenance(&tree.tree_config().path, watermark)?;
+            }
+            Ok(tree.version_free_list_len() > 0)
+        })
+    }
+
+    /// Sealed memtables that wait for their flush, over all trees.
+    pub(super) fn sealed_memtables(&self) -> usize {
+        self.trees.iter().map(AbstractTree::sealed_memtable_count).sum()
+    }
+
+    pub(super) fn disk_bytes(&self) -> u64 {
+        let sum = || Ok(self.trees.iter().map(AbstractTree::disk_space).sum());
+        guarded(sum).unwrap_or(0)
+    }
+
+    /// The tables' bytes of a space; a table that spans several spaces counts for each with its share.
+    pub(super) fn space_bytes(&self, space: SpaceId) -> u64 {
+        let of_tree = |tree: &Tree| -> u64 {
+            let version = tree.current_version();
+            let share = |min: u32, max: u32, size_bytes: u64| match (min..=max).contains(&space.0) {
+                true => size_bytes / (u64::from(max - min) + 1),
+                false => 0,
+            };
+            version
+                .iter_tables()
+                .map(|table| {
+                    let range = &table.metadata.key_range;
+                    share(space_of(range.min()), space_of(range.max()), table.metadata.file_size)
+                })
+                .sum()
+        };
+        guarded(|| Ok(self.trees.iter().map(of_tree).sum())).unwrap_or(0)
+    }
+}
+
+fn configure(config: Config, table: Table) -> Config {
+    let config = config.data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4));
+    match table {
+        // Read by exact key: filters answer misses, and filter and index blocks stay in memory.
+        Table::Items => config
+            .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(
+                BLOOM_BITS_PER_KEY,
+            ))))
+            .filter_block_pinning_policy(PinningPolicy::all(true))
+            .index_block_pinning_policy(PinningPolicy::all(true)),
+        // Only ever scanned: a filter would never be asked.
+        Table::Index => config.filter_policy(FilterPolicy::disabled()),
+        // Unique and meta rows are asked for by exact key, so the sparse table keeps its small filters.
+        Table::Feed => config,
+    }
+}
+
+/// Rows of one scan; owns the version of the tree that it reads.
+pub(super) struct TreeRows {
+    rows: Box<dyn DoubleEndedIterator<Item = lsm_tree::IterGuardImpl> + Send>,
+}
+
+impl TreeRows {
+    /// The next row, its key without the space.
+    pub(super) fn next(&mut self, direction: Direction) -> Option<Result<Row, StoreError>> {
+        let row = guarded(|| {
+            let guard = match direction {
+                Direction::Forward => self.rows.next(),
+                Direction::Reverse => self.rows.next_back(),
+            };
+            guard.map(|guard| guard.into_inner()).transpose()
+        });
+        row.map(|row| row.map(|(key, value)| Row { key: Bytes::from(key).slice(SPACE_BYTES..), value: value.into() }))
+            .transpose()
+    }
+}
+
+/// Writes rows of one commit into the memtables. Infallible for changes that passed `Commit::check`.
+pub(super) fn apply(active: &[Arc<Memtable>; TABLES.len()], space: SpaceId, seqno: u64, changes: Vec<Change>) {
+    for table in TABLES {
+        // The keys of one table share one allocation: they live and die with the same memtable.
+        let of_table = |change: &&Change| change.table == table;
+        let key_bytes: usize =
+            changes.iter().filter(of_table).map(|change| SPACE_BYTES + change.key.len()).sum();
+        if key_bytes == 0 {
+            continue;
+        }
+        let mut keys = BytesMut::with_capacity(key_bytes);
+        for change in changes.iter().filter(of_table) {
+            keys.put_u32(space.0);
+            keys.extend_from_slice(&change.key);
+            let key = keys.split().freeze();
+            let row = match &change.value {
+                Some(value) => InternalValue::from_components(key, value.clone(), seqno, ValueType::Value),
+                None => InternalValue::new_tombstone(key, seqno),
+            };
+            active[table as usize].insert(row);
+        }
+    }
+}
+
+/// `space` and `key` as one key of a tree.
+pub(super) fn prefixed(space: SpaceId, key: &[u8]) -> Bytes {
+    let mut prefixed = BytesMut::with_capacity(SPACE_BYTES + key.len());
+    prefixed.put_u32(space.0);
+    prefixed.extend_from_slice(key);
+    prefixed.freeze()
+}
+
+fn prefixed_bounds(space: SpaceId, range: &KeyRange) -> (Bound<Bytes>, Bound<Bytes>) {
+    let start = match &range.start {
+        Bound::Included(key) => Bound::Included(prefixed(space, key)),
+        Bound::Excluded(key) => Bound::Excluded(prefixed(space, key)),
+        Bound::Unbounded => Bound::Included(prefixed(space, &[])),
+    };
+    let end = match &range.end {
+        Bound::Included(key) => Bound::Included(prefixed(space, key)),
+        Bound::Excluded(key) => Bound::Excluded(prefixed(space, key)),
+        Bound::Unbounded => match space.0.checked_add(1) {
+            Some(next) => Bound::Excluded(prefixed(SpaceId(next), &[])),
+            None => Bound::Unbounded,
+        },
+    };
+    (start, end)
+}
+
+fn space_of(key: &[u8]) -> u32 {
+    key.first_chunk().map_or(0, |space| u32::from_be_bytes(*space))
+}
+
+/// Runs a call into the crate; its errors and its panics become ours.
+fn guarded<T>(call: impl FnOnce() -> lsm_tree::Result<T>) -> Result<T, StoreError> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(lsm_tree::Error::Io(error))) => Err(StoreError::Io(format!("tables: {error}").into())),
+        Ok(Err(error)) => Err(StoreError::Damaged(format!("tables: {error}").into())),
+        Err(_) => Err(panicked()),
+    }
+}
+
+fn panicked() -> StoreError {
+    StoreError::Damaged("tables: an internal check failed".into())
+}
+

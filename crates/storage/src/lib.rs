@@ -1,0 +1,13 @@
+//! Ordered, durable rows for the engine: the `Store` seam, the key space, and its implementations.
+
+pub mod doubles;
+pub mod embedded;
+pub mod keys;
+pub mod memory;
+mod queue;
+pub mod store;
+pub mod suite;
+
+pub use embedded::{EmbeddedOptions, EmbeddedStore};
+pub use memory::MemoryStore;
+pub use store::*;

@@ -1,0 +1,20 @@
+//! For tests only: the real binary as a child process, a small signed REST client, and a random generator with a seed.
+//!
+//! ```no_run
+//! # fn main() -> anyhow::Result<()> {
+//! use orrery_testkit::{Client, TestServer};
+//! let mut server = TestServer::start(std::path::Path::new("target/debug/orrery"), &[])?;
+//! let mut client = Client::new(server.address());
+//! client.post("dbs", "", "dbs", &[], r#"{"id":"d"}"#)?.expect_status(201)?;
+//! server.kill()?;              // SIGKILL
+//! server.restart()?;           // same directory, a new port
+//! # Ok(()) }
+//! ```
+
+mod client;
+mod random;
+mod server;
+
+pub use client::{Client, EMULATOR_KEY, Reply};
+pub use random::Random;
+pub use server::TestServer;

@@ -1,0 +1,256 @@
+//! The official SDKs, unmodified from their registries, against the server over plain HTTP and over TLS.
+//!
+//! Each language is a small program in `tests/sdk/<language>` that takes the endpoint, the key and the certificate
+//! from the environment and ends with the line `N passed, N failed`. This module installs what the program needs
+//! below `target/sdk/<language>` and runs it twice. A language whose toolchain is absent is skipped with a line that
+//! says so.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::Context;
+use crate::process::{Task, exists};
+use crate::server::{KEY, Server};
+use crate::steps::{Outcome, build};
+
+/// One language: the programs that must exist, how to prepare its suite, and the command that runs it.
+struct Language {
+    name: &'static str,
+    tools: &'static [(&'static str, &'static str)],
+    prepare: fn(&Context, &Place) -> Result<()>,
+    suite: fn(&Context, &Place) -> Result<Task>,
+}
+
+/// Where a suite's sources are, and where it may install and build.
+struct Place {
+    sources: PathBuf,
+    work: PathBuf,
+}
+
+const LANGUAGES: &[Language] = &[
+    Language {
+        name: "python",
+        tools: &[("python3", "--version")],
+        prepare: prepare_python,
+        suite: |context, place| {
+            Ok(Task::new(context, place.work.join("venv/bin/python")).arg(place.sources.join("suite.py")))
+        },
+    },
+    Language {
+        name: "javascript",
+        tools: &[("node", "--version"), ("npm", "--version")],
+        prepare: prepare_javascript,
+        suite: |context, place| Ok(Task::new(context, "node").arg(place.work.join("suite.js"))),
+    },
+    Language {
+        name: "java",
+        tools: &[("java", "-version"), ("mvn", "--version")],
+        prepare: prepare_java,
+        suite: suite_java,
+    },
+    Language {
+        name: "go",
+        tools: &[("go", "version")],
+        prepare: prepare_go,
+        suite: |context, place| Ok(Task::new(context, place.work.join("suite"))),
+    },
+    Language {
+        name: "rust",
+        tools: &[],
+        prepare: prepare_rust,
+        suite: |context, place| Ok(Task::new(context, place.work.join("debug/orrery-sdk-suite"))),
+    },
+];
+
+/// The one that `--quick` runs: it installs in seconds.
+const QUICK: &str = "python";
+
+const INSTALL_SECONDS_MAX: u64 = 900;
+const SUITE_SECONDS_MAX: u64 = 300;
+
+pub fn run(context: &Context) -> Result<Outcome> {
+    let mut ready = Vec::new();
+    let mut notes = Vec::new();
+    for language in select(context)? {
+        if let Some((missing, _)) =
+            language.tools.iter().find(|(program, argument)| !exists(program, argument))
+        {
+            println!("SKIPPED {}: there is no {missing} here", language.name);
+            notes.push(format!("{} skipped (no {missing})", language.name));
+            continue;
+        }
+        let place = Place {
+            sources: context.root.join("tests/sdk").join(language.name),
+            work: context.target.join("sdk").join(language.name),
+        };
+        std::fs::create_dir_all(&place.work)?;
+        let begun = Instant::now();
+        (language.prepare)(context, &place)
+            .with_context(|| format!("cannot prepare the {} suite", language.name))?;
+        println!("{} is ready after {:.1} s", language.name, begun.elapsed().as_secs_f64());
+        ready.push((language, place));
+    }
+    if ready.is_empty() {
+        return Ok(Outcome::Skipped(notes.join("; ")));
+    }
+    build(context)?;
+    let server = Server::start(context, "sdk")?;
+    let certificate = server.certificate(context)?;
+    let mut failed = false;
+    for (language, place) in &ready {
+        for scheme in ["http", "https"] {
+            let begun = Instant::now();
+            let line = run_suite(context, language, place, &server.endpoint(scheme), scheme, &certificate);
+            let line = line.unwrap_or_else(|error| {
+                failed = true;
+                format!("FAILED, {error}")
+            });
+            println!("{} over {scheme}: {line} ({:.1} s)", language.name, begun.elapsed().as_secs_f64());
+            notes.push(format!("{} {scheme} {line}", language.name));
+        }
+    }
+    // The file belongs to a server that is about to go.
+    let _ = std::fs::remove_file(certificate);
+    if failed {
+        bail!("{}", notes.join("; "));
+    }
+    Ok(Outcome::Passed(notes.join("; ")))
+}
+
+fn select(context: &Context) -> Result<Vec<&'static Language>> {
+    let mut words = context.words.clone();
+    if words.is_empty() && context.quick {
+        words.push(QUICK.to_owned());
+    }
+    if words.is_empty() {
+        return Ok(LANGUAGES.iter().collect());
+    }
+    let names = LANGUAGES.iter().map(|language| language.name).collect::<Vec<_>>().join(", ");
+    let find = |word: &String| LANGUAGES.iter().find(|language| language.name == word.as_str());
+    words
+        .iter()
+        .map(|word| find(word).with_context(|| format!("there is no suite {word}; there are {names}")))
+        .collect()
+}
+
+/// Runs one suite to its end and gives its last line.
+fn run_suite(
+    context: &Context,
+    language: &Language,
+    place: &Place,
+    endpoint: &str,
+    scheme: &str,
+    certificate: &Path,
+) -> Result<String> {
+    let mut task = (language.suite)(context, place)?
+        .env("COSMOS_ENDPOINT", endpoint)
+        .env("COSMOS_KEY", KEY)
+        .without_env("COSMOS_CA_FILE")
+        .without_env("SSL_CERT_FILE")
+        .limit_seconds(SUITE_SECONDS_MAX);
+    if scheme == "https" {
+        // The Rust SDK takes the certificate from the second, all others from the first.
+        task = task.env("COSMOS_CA_FILE", certificate).env("SSL_CERT_FILE", certificate);
+    }
+    // A proxy that serves the machine's way out has no business between a test and its server.
+    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
+        task = task.without_env(name);
+    }
+    let log = task.run_logged(&format!("sdk-{}-{scheme}", language.name))?;
+    let line = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if !line.contains(" passed, ") || !line.ends_with(" 0 failed") {
+        bail!("the last line is {line:?}, not `N passed, 0 failed`");
+    }
+    Ok(line.to_owned())
+}
+
+/// Whether these sources were installed already; `done` remembers them.
+fn is_current(place: &Place, sources: &[&str]) -> Result<Option<Stamp>> {
+    let mut text = String::new();
+    for name in sources {
+        let path = place.sources.join(name);
+        text += &std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    let stamp = Stamp { path: place.work.join("installed"), text };
+    let current = std::fs::read_to_string(&stamp.path).is_ok_and(|before| before == stamp.text);
+    Ok(if current { None } else { Some(stamp) })
+}
+
+struct Stamp {
+    path: PathBuf,
+    text: String,
+}
+
+impl Stamp {
+    fn done(self) -> Result<()> {
+        Ok(std::fs::write(self.path, self.text)?)
+    }
+}
+
+fn prepare_python(context: &Context, place: &Place) -> Result<()> {
+    let Some(stamp) = is_current(place, &["requirements.txt"])? else { return Ok(()) };
+    let venv = place.work.join("venv");
+    Task::new(context, "python3").args(&["-m", "venv", "--clear"]).arg(&venv).run_logged("python-venv")?;
+    Task::new(context, venv.join("bin/python"))
+        .args(&["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
+        .arg(place.sources.join("requirements.txt"))
+        .limit_seconds(INSTALL_SECONDS_MAX)
+        .run_logged("python-install")?;
+    stamp.done()
+}
+
+fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
+    // Node looks for modules beside and above the program, so the program goes where the modules are.
+    for name in ["package.json", "package-lock.json", "suite.js"] {
+        std::fs::copy(place.sources.join(name), place.work.join(name))?;
+    }
+    let Some(stamp) = is_current(place, &["package.json", "package-lock.json"])? else { return Ok(()) };
+    Task::new(context, "npm")
+        .args(&["ci", "--silent", "--no-audit", "--no-fund"])
+        .directory(&place.work)
+        .limit_seconds(INSTALL_SECONDS_MAX)
+        .run_logged("javascript-install")?;
+    stamp.done()
+}
+
+fn prepare_java(context: &Context, place: &Place) -> Result<()> {
+    let sources = ["pom.xml", "src/main/java/suite/Suite.java", "src/main/java/suite/Cases.java"];
+    let Some(stamp) = is_current(place, &sources)? else { return Ok(()) };
+    Task::new(context, "mvn")
+        .args(&["--quiet", "--batch-mode", "compile", "--file"])
+        .arg(place.sources.join("pom.xml"))
+        .arg(format!("-DbuildDirectory={}", place.work.display()))
+        .limit_seconds(INSTALL_SECONDS_MAX)
+        .run_logged("java-build")?;
+    stamp.done()
+}
+
+fn suite_java(context: &Context, place: &Place) -> Result<Task> {
+    let libraries = std::fs::read_to_string(place.work.join("classpath"))?;
+    let classes = place.work.join("classes");
+    let path = format!("{}:{}", classes.display(), libraries.trim());
+    Ok(Task::new(context, "java").args(&["-cp", &path, "suite.Suite"]))
+}
+
+fn prepare_go(context: &Context, place: &Place) -> Result<()> {
+    Task::new(context, "go")
+        .args(&["build", "-o"])
+        .arg(place.work.join("suite"))
+        .arg(".")
+        .directory(&place.sources)
+        .limit_seconds(INSTALL_SECONDS_MAX)
+        .run_logged("go-build")?;
+    Ok(())
+}
+
+fn prepare_rust(context: &Context, place: &Place) -> Result<()> {
+    Task::cargo(context, &["build", "--quiet", "--locked", "--manifest-path"])
+        .arg(place.sources.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&place.work)
+        .limit_seconds(INSTALL_SECONDS_MAX)
+        .run_logged("rust-build")?;
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! The table of steps and the runner that prints a heading, the time and, at the end, a summary.
+//!
+//! `ci` stops at the first step that fails: what follows would mostly repeat the same failure, and the summary says
+//! which steps were not reached.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::process::Task;
+use crate::{Context, corpora, docs, layering, licences, sdk, tidy};
+
+/// How a step ended that did not fail.
+pub enum Outcome {
+    /// It passed; the note goes into the summary.
+    Passed(String),
+    /// It could not run here, and why. Shown in the summary so that nobody takes it for a pass.
+    Skipped(String),
+}
+
+pub struct Step {
+    pub name: &'static str,
+    pub purpose: &'static str,
+    /// Whether `ci --quick` runs it.
+    pub quick: bool,
+    pub run: fn(&Context) -> Result<Outcome>,
+}
+
+/// Seconds first, minutes last.
+pub const STEPS: &[Step] = &[
+    Step { name: "fmt", purpose: "the sources are formatted", quick: true, run: format },
+    Step {
+        name: "tidy",
+        purpose: "file sizes, headers, words that do not belong",
+        quick: true,
+        run: tidy::run,
+    },
+    Step {
+        name: "layering",
+        purpose: "crates depend on each other in one direction",
+        quick: true,
+        run: layering::run,
+    },
+    Step { name: "licences", purpose: "every dependency may be used", quick: true, run: licences::run },
+    Step { name: "clippy", purpose: "the lints, with warnings denied", quick: true, run: clippy },
+    Step { name: "docs", purpose: "generated pages are up to date", quick: true, run: docs::run },
+    Step { name: "test", purpose: "the tests of the workspace", quick: true, run: test },
+    Step { name: "doc", purpose: "the API documentation builds without warnings", quick: false, run: doc },
+    Step { name: "build", purpose: "the server, as users get it", quick: false, run: build },
+    Step {
+        name: "sdk",
+        purpose: "the official SDKs against the server, plain and TLS",
+        quick: true,
+        run: sdk::run,
+    },
+    Step {
+        name: "crash",
+        purpose: "kill the server again and again, lose nothing",
+        quick: false,
+        run: crash,
+    },
+    Step {
+        name: "corpora",
+        purpose: "recorded answers of the service, where a harness is at hand",
+        quick: false,
+        run: corpora::run,
+    },
+];
+
+const FORMAT_SECONDS_MAX: u64 = 120;
+const COMPILE_SECONDS_MAX: u64 = 1500;
+const TEST_SECONDS_MAX: u64 = 1800;
+const CRASH_SECONDS_MAX: u64 = 900;
+
+/// Rounds of the crash test in the full run; the workspace's tests do a few by themselves.
+const CRASH_ROUNDS: &str = "50";
+
+fn format(context: &Context) -> Result<Outcome> {
+    Task::cargo(context, &["fmt", "--all", "--check"]).limit_seconds(FORMAT_SECONDS_MAX).run()?;
+    let suite = context.root.join("tests/sdk/rust/Cargo.toml");
+    Task::cargo(context, &["fmt", "--check", "--manifest-path"])
+        .arg(suite)
+        .limit_seconds(FORMAT_SECONDS_MAX)
+        .run()?;
+    Ok(Outcome::Passed(String::new()))
+}
+
+fn clippy(context: &Context) -> Result<Outcome> {
+    Task::cargo(context, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        .limit_seconds(COMPILE_SECONDS_MAX)
+        .run()?;
+    Ok(Outcome::Passed(String::new()))
+}
+
+fn test(context: &Context) -> Result<Outcome> {
+    Task::cargo(context, &["test", "--workspace"]).limit_seconds(TEST_SECONDS_MAX).run()?;
+    Ok(Outcome::Passed(String::new()))
+}
+
+fn doc(context: &Context) -> Result<Outcome> {
+    Task::cargo(context, &["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .limit_seconds(COMPILE_SECONDS_MAX)
+        .run()?;
+    Ok(Outcome::Passed(String::new()))
+}
+
+/// Builds the server; `sdk`, `crash` and `corpora` call it too, because cargo answers at once when nothing changed.
+pub fn build(context: &Context) -> Result<Outcome> {
+    let (profile, flags) = context.profile();
+    Task::cargo(context, &["build", "--package", "orrery"])
+        .args(flags)
+        .limit_seconds(COMPILE_SECONDS_MAX)
+        .run()?;
+    let binary = context.target.join(profile).join("orrery");
+    let size_bytes = std::fs::metadata(&binary)?.len();
+    Ok(Outcome::Passed(format!("{profile}, {:.1} MB", size_bytes as f64 / 1e6)))
+}
+
+fn crash(context: &Context) -> Result<Outcome> {
+    let (profile, flags) = context.profile();
+    let log = Task::cargo(context, &["test", "--package", "orrery", "--test", "crash"])
+        .args(flags)
+        .args(&["--", "--nocapture"])
+        .env("ORRERY_CRASH_ROUNDS", CRASH_ROUNDS)
+        .limit_seconds(CRASH_SECONDS_MAX)
+        .run_logged("crash")?;
+    // The test prints what it did, such as its seed, rounds and writes; the last such line is worth keeping.
+    let figures = log.lines().rev().find(|line| line.contains("rounds")).unwrap_or_default().trim();
+    Ok(Outcome::Passed(format!("{profile}, {CRASH_ROUNDS} rounds asked: {figures}")))
+}
+
+struct Line {
+    name: &'static str,
+    state: &'static str,
+    time: Duration,
+    note: String,
+}
+
+/// Runs the steps of `ci`; false when one failed.
+pub fn run_all(context: &Context) -> Result<bool> {
+    let started = Instant::now();
+    let mut lines = Vec::new();
+    let mut failed = false;
+    for step in STEPS.iter().filter(|step| step.quick || !context.quick) {
+        if failed {
+            lines.push(Line { name: step.name, state: "not run", time: Duration::ZERO, note: String::new() });
+            continue;
+        }
+        println!("\n=== {} · {}", step.name, step.purpose);
+        let begun = Instant::now();
+        let (state, note) = match (step.run)(context) {
+            Ok(Outcome::Passed(note)) => ("ok", note),
+            Ok(Outcome::Skipped(reason)) => ("skipped", reason),
+            Err(error) => {
+                failed = true;
+                println!("{error:#}");
+                ("FAILED", error.to_string().lines().next().unwrap_or_default().to_owned())
+            }
+        };
+        let line = Line { name: step.name, state, time: begun.elapsed(), note };
+        println!("--- {} {} in {:.1} s", line.name, line.state, line.time.as_secs_f64());
+        lines.push(line);
+    }
+    println!("\n{:<10} {:<8} {:>8}", "step", "result", "seconds");
+    for line in &lines {
+        let text =
+            format!("{:<10} {:<8} {:>8.1}  {}", line.name, line.state, line.time.as_secs_f64(), line.note);
+        println!("{}", text.trim_end());
+    }
+    let verdict = if failed { "FAILED" } else { "ok" };
+    println!("{:<10} {verdict:<8} {:>8.1}", "all", started.elapsed().as_secs_f64());
+    Ok(!failed)
+}
