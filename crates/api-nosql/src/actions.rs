@@ -125,7 +125,9 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Conflict, &Method::DELETE) => Some(Action::DeleteConflict),
         (Resource::PartitionKeyDelete, &Method::POST) => Some(Action::DeletePartitionKey),
         (Resource::Offers, &Method::GET) => Some(Action::ListOffers),
-        (Resource::Offers, &Method::POST) if meaning_of_post(headers) == Post::Query => Some(Action::QueryOffers),
+        (Resource::Offers, &Method::POST) if meaning_of_post(headers) == Post::Query => {
+            Some(Action::QueryOffers)
+        }
         (Resource::Offer, &Method::GET) => Some(Action::ReadOffer),
         (Resource::Offer, &Method::PUT) => Some(Action::ReplaceOffer),
         (Resource::Absent { .. }, &Method::GET) => Some(Action::ReadAbsent),
@@ -140,9 +142,9 @@ fn meaning_of_post(headers: &HeaderMap) -> Post {
     let query_type = b"application/query+json";
     if flag(headers, IS_PLAN) {
         Post::Plan
-    } else if flag(headers, IS_QUERY)
-        && !content_type.eq_ignore_ascii_case(b"application/json")
-        || content_type.len() >= query_type.len() && content_type[..query_type.len()].eq_ignore_ascii_case(query_type)
+    } else if flag(headers, IS_QUERY) && !content_type.eq_ignore_ascii_case(b"application/json")
+        || content_type.len() >= query_type.len()
+            && content_type[..query_type.len()].eq_ignore_ascii_case(query_type)
     {
         Post::Query
     } else if flag(headers, IS_BATCH) {
@@ -184,7 +186,10 @@ mod tests {
     fn a_post_is_judged_in_the_services_order() {
         let (plan, query) = ("x-ms-cosmos-is-query-plan-request", "x-ms-documentdb-isquery");
         let (batch, upsert) = ("x-ms-cosmos-is-batch-request", "x-ms-documentdb-is-upsert");
-        assert_eq!(post(&[(plan, "True"), (query, "true"), ("content-type", "application/query+json")]), Action::PlanQuery);
+        assert_eq!(
+            post(&[(plan, "True"), (query, "true"), ("content-type", "application/query+json")]),
+            Action::PlanQuery
+        );
         assert_eq!(post(&[(plan, "True"), ("content-type", "application/json")]), Action::PlanQuery);
         assert_eq!(post(&[(query, "True")]), Action::QueryItems);
         assert_eq!(post(&[("content-type", "application/query+json; charset=utf-8")]), Action::QueryItems);

@@ -39,11 +39,14 @@ const DATE_BYTES_MAX: usize = 64;
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 const SIGNATURE_BYTES: usize = 32;
 
-const MISSING: &str = "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
-const MALFORMED: &str = "Authorization header doesn't confirm to the required format. Please verify and try again.";
+const MISSING: &str =
+    "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
+const MALFORMED: &str =
+    "Authorization header doesn't confirm to the required format. Please verify and try again.";
 const NO_DATE: &str = "The authorization token must be accompanied by the date it was made with. Ensure that the x-ms-date or the date header is set and holds an RFC 1123 date.";
 const READ_ONLY: &str = "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.";
-const TOKEN_KIND: &str = "The type of the authorization token is not accepted by this account. Use a master key.";
+const TOKEN_KIND: &str =
+    "The type of the authorization token is not accepted by this account. Use a master key.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -103,7 +106,8 @@ impl Authorizer {
             kind if kind.eq_ignore_ascii_case("master") => self.check_signature(token.signature, claim)?,
             kind if kind.eq_ignore_ascii_case("aad") && self.emulator => {
                 let now_s = claim.now_ms / 1000;
-                aad::check(token.signature, EMULATOR_KEY, now_s, self.skew.as_secs()).map_err(unauthorized)?;
+                aad::check(token.signature, EMULATOR_KEY, now_s, self.skew.as_secs())
+                    .map_err(unauthorized)?;
                 Access::ReadWrite
             }
             _ => return Err(unauthorized(TOKEN_KIND)),

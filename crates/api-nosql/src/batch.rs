@@ -14,7 +14,9 @@ use http::StatusCode;
 use orrery_engine::{BATCH_OPERATIONS_MAX, BatchReply, Kind, Operation, OperationResult, Outcome, Write};
 use orrery_model::{DocWriter, Kind as ValueKind, ParseOptions, PartitionKey, Raw, parse_json};
 
-use crate::errors::{ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Plane, Result, status_of, substatus};
+use crate::errors::{
+    ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Plane, Result, status_of, substatus,
+};
 use crate::headers::{self, Answer, BATCH_ATOMIC, BATCH_CONTINUE, RANGE_ID};
 use crate::item_json::{SYSTEM_MEMBERS, size_hint, write_etag, write_item};
 use crate::items::{at, failed, id_of, place, wants_body};
@@ -101,7 +103,11 @@ fn operation(context: &Context<'_>, place: usize, element: Raw<'_>, target: &Tar
     let named = || text("id").map(str::to_owned).ok_or_else(|| fail("'id' is missing."));
     let body = || {
         let body = element.get("resourceBody").ok_or_else(|| fail("'resourceBody' is missing."))?;
-        if body.kind() == ValueKind::Object { Ok(body) } else { Err(fail("'resourceBody' must be an object.")) }
+        if body.kind() == ValueKind::Object {
+            Ok(body)
+        } else {
+            Err(fail("'resourceBody' must be an object."))
+        }
     };
     let kind = text("operationType").ok_or_else(|| fail("'operationType' is missing."))?;
     let operation = match kind.to_ascii_lowercase().as_str() {

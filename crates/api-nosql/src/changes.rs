@@ -38,7 +38,8 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     let target = context.container_inside()?;
     let scope = scope::of_request(context, &target)?;
-    let engine = |error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()));
+    let engine =
+        |error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()));
     let partitions = target.container.partitions_of(&scope).map_err(engine)?;
     let start = Start::of_request(context)?;
     let mut page = PageRequest {
@@ -74,8 +75,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     let status = if found.is_empty() { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
     let at = items::at(first.unwrap_or_default());
-    let answer =
-        items::answer(context, &target, status, at, charge_ru).etag(&etag(&positions, single)).count(found.len());
+    let answer = items::answer(context, &target, status, at, charge_ru)
+        .etag(&etag(&positions, single))
+        .count(found.len());
     if found.is_empty() {
         return Ok(answer);
     }
@@ -138,9 +140,12 @@ enum Positions {
 impl Start {
     fn of_request(context: &Context<'_>) -> Result<Start> {
         let since = context.text(IF_MODIFIED_SINCE).map(|text| {
-            let time = httpdate::parse_http_date(text).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let time =
+                httpdate::parse_http_date(text).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             time.map(|passed| u32::try_from(passed.as_secs()).unwrap_or(u32::MAX)).ok_or_else(|| {
-                ApiError::refused(format!("The value '{text}' specified for the header 'If-Modified-Since' is invalid."))
+                ApiError::refused(format!(
+                    "The value '{text}' specified for the header 'If-Modified-Since' is invalid."
+                ))
             })
         });
         let otherwise = match since.transpose()? {

@@ -29,7 +29,9 @@ pub fn level(context: &Context<'_>) -> Result<ConsistencyLevel> {
         return Ok(account);
     };
     let asked = ConsistencyLevel::parse(text).ok_or_else(|| {
-        ApiError::refused(format!("The value '{text}' specified for the header 'x-ms-consistency-level' is invalid."))
+        ApiError::refused(format!(
+            "The value '{text}' specified for the header 'x-ms-consistency-level' is invalid."
+        ))
     })?;
     if asked > account {
         return Err(ApiError::refused(format!(

@@ -27,8 +27,8 @@ pub async fn create(context: &Context<'_>) -> Result<Answer> {
     let database = context.database()?;
     let body = body::object(context)?;
     let throughput = throughput::of_creation(context)?;
-    let shared = throughput.is_none()
-        && context.account().offer_of(OfferOwner::Database(database.number)).is_some();
+    let shared =
+        throughput.is_none() && context.account().offer_of(OfferOwner::Database(database.number)).is_some();
     if shared && body.get("partitionKey").is_none_or(Value::is_null) {
         return Err(ApiError::refused("Shared throughput collection should have a partition key"));
     }
@@ -48,7 +48,10 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     if context.flag(headers::POPULATE_QUOTA) {
         let usage = container.usage();
         answer = answer
-            .set(headers::RESOURCE_QUOTA, headers::text_value(&format!("{}{SCRIPTS_QUOTA}", crate::items::QUOTA)))
+            .set(
+                headers::RESOURCE_QUOTA,
+                headers::text_value(&format!("{}{SCRIPTS_QUOTA}", crate::items::QUOTA)),
+            )
             .set(headers::RESOURCE_USAGE, {
                 let mut text = crate::items::usage_text(usage);
                 text.extend_from_slice(b"storedProcedures=0;triggers=0;functions=0;");
@@ -75,8 +78,8 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let body = body::object(context)?;
     let definition = parse(context, &body)?;
     let replaced = context.account().replace_container(&container, definition, context.text(IF_MATCH)).await;
-    let container = replaced
-        .map_err(|error| ApiError::from_engine(error, Plane::Resources).charge(REFUSED_CHANGE_RU))?;
+    let container =
+        replaced.map_err(|error| ApiError::from_engine(error, Plane::Resources).charge(REFUSED_CHANGE_RU))?;
     Ok(one(context, StatusCode::OK, &container).charge(10.67))
 }
 

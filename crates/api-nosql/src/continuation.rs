@@ -23,11 +23,23 @@ use crate::service::Context;
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// The position inside a continuation, if the request has one.
-pub fn of_request(context: &Context<'_>, rid: &ContainerRid) -> Result<Option<Vec<u8>>> {
+///
+/// Requests that name their partition themselves (`inside`) bypass the gateway on the service, and a partition takes
+/// its own bare token, `-RID:~…#RT:1#…`. Such a token from elsewhere names no position here: the feed begins anew, as
+/// it does there.
+pub fn of_request(context: &Context<'_>, rid: &ContainerRid, inside: bool) -> Result<Option<Vec<u8>>> {
     match context.text(CONTINUATION).filter(|text| !text.is_empty()) {
         None => Ok(None),
-        Some(text) => read(text, rid).map(Some).ok_or_else(invalid),
+        Some(text) => match read(text, rid) {
+            Some(position) => Ok(Some(position)),
+            None if inside && is_bare(text) => Ok(None),
+            None => Err(invalid()),
+        },
     }
+}
+
+fn is_bare(text: &str) -> bool {
+    (text.starts_with("-RID:~") || text.starts_with("+RID:~")) && text.contains("#RT:")
 }
 
 pub fn invalid() -> ApiError {
@@ -75,7 +87,15 @@ mod tests {
     #[test]
     fn foreign_and_damaged_continuations_are_refused() {
         let rid = ContainerRid::new(1, 2);
-        for text in ["garbage", "{}", "[]", "7", r#"{"token":5}"#, r#"{"token":"-RID:~x#RT:1#TRC:100"}"#, r#"{"token":"+RID:~AAAAAYAAAAI=#RT:1#P:!!"}"#] {
+        for text in [
+            "garbage",
+            "{}",
+            "[]",
+            "7",
+            r#"{"token":5}"#,
+            r#"{"token":"-RID:~x#RT:1#TRC:100"}"#,
+            r#"{"token":"+RID:~AAAAAYAAAAI=#RT:1#P:!!"}"#,
+        ] {
             assert_eq!(read(text, &rid), None, "{text}");
         }
         assert_eq!(read(&"[".repeat(200_000), &rid), None);

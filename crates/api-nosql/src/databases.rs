@@ -43,7 +43,8 @@ pub fn query(context: &Context<'_>) -> Result<Answer> {
 
 pub async fn delete(context: &Context<'_>) -> Result<Answer> {
     let database = context.database()?;
-    let deleted = context.account().delete_database(Ref::Number(database.number), context.text(IF_MATCH)).await;
+    let deleted =
+        context.account().delete_database(Ref::Number(database.number), context.text(IF_MATCH)).await;
     deleted.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
     let answer = context.answer(StatusCode::NO_CONTENT).at(context.catalog_at()).charge(4.95);
     Ok(answer)
@@ -51,7 +52,8 @@ pub async fn delete(context: &Context<'_>) -> Result<Answer> {
 
 fn feed<'a>(context: &Context<'_>) -> Feed<'a> {
     let databases = context.account().databases();
-    let entries = databases.iter().map(|database| Entry { number: database.number, json: json(database) }).collect();
+    let entries =
+        databases.iter().map(|database| Entry { number: database.number, json: json(database) }).collect();
     Feed { key: "Databases", rid: "", entries }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! `from_engine` is the one place where `engine::Kind` meets a status code.
 
-use http::StatusCode;
+use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_engine::{Error as EngineError, Kind};
 
 use crate::headers::At;
@@ -27,8 +27,7 @@ pub const ENTITY_PRECONDITION: &str =
 pub const PAYLOAD_INVALID: &str =
     "The request payload is invalid. Ensure to provide a valid request payload.";
 pub const INPUT_INVALID: &str = "One of the specified inputs is invalid";
-pub const KEY_TOO_SHORT: &str =
-    "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
+pub const KEY_TOO_SHORT: &str = "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
 pub const KEY_MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document.";
 pub const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
 pub const URL_INVALID: &str = "Request url is invalid.";
@@ -77,8 +76,12 @@ pub enum Plane {
     Items,
 }
 
+/// An error on its way to the client. Boxed: most requests succeed, and every result has room for it.
 #[derive(Debug)]
-pub struct ApiError {
+pub struct ApiError(Box<Parts>);
+
+#[derive(Debug)]
+pub struct Parts {
     pub status: StatusCode,
     pub substatus: u32,
     pub voice: Voice,
@@ -89,15 +92,31 @@ pub struct ApiError {
     pub at: Option<At>,
     /// The query plan that accompanies a refused cross-partition query.
     pub additional_info: Option<String>,
+    /// Headers that this error has besides those of every error.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// For the log; never sent.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
+impl std::ops::Deref for ApiError {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for ApiError {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
+
 impl ApiError {
     pub fn new(status: StatusCode, voice: Voice, message: impl Into<String>) -> ApiError {
-        ApiError {
+        ApiError(Box::new(Parts {
             status,
             substatus: 0,
             voice,
@@ -106,8 +125,9 @@ impl ApiError {
             retry_after_ms: None,
             at: None,
             additional_info: None,
+            headers: Vec::new(),
             cause: None,
-        }
+        }))
     }
 
     /// A 400 that the gateway writes: no charge, no session token.
@@ -161,7 +181,12 @@ impl ApiError {
             (Kind::NotFound, Plane::Resources) | (Kind::OwnerNotFound, _) => Some(MISSED_RESOURCE_RU),
             _ => Some(error.charge_ru),
         };
-        ApiError { substatus, charge_ru, retry_after_ms, cause: error.cause, ..ApiError::new(status, voice, message) }
+        let mut answer = ApiError::new(status, voice, message);
+        answer.substatus = substatus;
+        answer.charge_ru = charge_ru;
+        answer.retry_after_ms = retry_after_ms;
+        answer.cause = error.cause;
+        answer
     }
 
     /// The body. `tail` identifies the request and the server; see `Voice` for what comes before it.
@@ -278,8 +303,12 @@ mod tests {
     use super::*;
 
     fn body(error: &ApiError) -> String {
-        let facts =
-            RequestFacts { activity: "A", uri: "/dbs/d", version: "1", started: "Mon, 01 Jan 2024".to_owned() };
+        let facts = RequestFacts {
+            activity: "A",
+            uri: "/dbs/d",
+            version: "1",
+            started: "Mon, 01 Jan 2024".to_owned(),
+        };
         String::from_utf8(error.body(&facts)).unwrap()
     }
 
@@ -304,7 +333,10 @@ mod tests {
     #[test]
     fn the_same_kind_has_other_words_for_items_and_for_resources() {
         let item = ApiError::from_engine(EngineError::not_found(), Plane::Items);
-        assert!(body(&item).starts_with(r#"{"code":"NotFound","message":"Entity with the specified id does not exist"#));
+        assert!(
+            body(&item)
+                .starts_with(r#"{"code":"NotFound","message":"Entity with the specified id does not exist"#)
+        );
         let resource = ApiError::from_engine(EngineError::not_found(), Plane::Resources);
         assert!(body(&resource).contains("Resource Not Found"));
         assert_eq!(resource.charge_ru, Some(2.0));

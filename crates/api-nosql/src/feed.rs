@@ -1,7 +1,7 @@
 //! Item feeds: all items of a container, a range, a span or a key, page by page.
 
 use http::StatusCode;
-use orrery_engine::{FeedContinuation, PageRequest};
+use orrery_engine::{FeedContinuation, PageRequest, Scope};
 
 use crate::continuation;
 use crate::errors::{ApiError, Plane, Result};
@@ -16,7 +16,7 @@ use crate::{consistency, scope};
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let scope = scope::of_request(context, &target)?;
-    let position = match continuation::of_request(context, &target.rid)? {
+    let position = match continuation::of_request(context, &target.rid, !matches!(scope, Scope::All))? {
         None => None,
         Some(bytes) => Some(FeedContinuation::decode(&bytes).ok_or_else(continuation::invalid)?),
     };
@@ -26,10 +26,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         continuation: position,
         session: consistency::session(context)?,
     };
-    let page = target
-        .container
-        .read_feed(&scope, &page)
-        .map_err(|error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default())))?;
+    let page = target.container.read_feed(&scope, &page).map_err(|error| {
+        ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
+    })?;
     let size: usize = page.items.iter().map(size_hint).sum();
     let mut out = Vec::with_capacity(size + 64);
     open_envelope(&mut out, "Documents", target.rid.as_str());

@@ -258,7 +258,12 @@ fn duration(started: Instant) -> HeaderValue {
     let mut text = Vec::with_capacity(16);
     push_u64(&mut text, microseconds / 1000);
     let rest = microseconds % 1000;
-    text.extend_from_slice(&[b'.', b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8]);
+    text.extend_from_slice(&[
+        b'.',
+        b'0' + (rest / 100) as u8,
+        b'0' + (rest / 10 % 10) as u8,
+        b'0' + (rest % 10) as u8,
+    ]);
     value(text)
 }
 
@@ -271,7 +276,12 @@ mod tests {
         let service = ServiceHeaders::new("1");
         let at = At { range: Some(3), lsn: 42, item_lsn: Some(7) };
         let answer = Answer::new(StatusCode::OK, &service).at(at).charge(1.0);
-        for (name, want) in [("lsn", "42"), ("x-ms-session-token", "3:-1#42"), ("x-ms-item-lsn", "7"), ("x-ms-request-charge", "1")] {
+        for (name, want) in [
+            ("lsn", "42"),
+            ("x-ms-session-token", "3:-1#42"),
+            ("x-ms-item-lsn", "7"),
+            ("x-ms-request-charge", "1"),
+        ] {
             assert_eq!(answer.headers[name], want, "{name}");
         }
         assert_eq!(answer.headers["x-ms-documentdb-partitionkeyrangeid"], "3");

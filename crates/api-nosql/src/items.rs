@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_engine::charge::{LOOK_UP_RU, REFUSED_WRITE_RU};
 use orrery_engine::{
     Error as EngineError, Item, Kind, Operation, Outcome, Position, ReadOptions, Usage, Write, WriteReply,
@@ -20,10 +20,11 @@ use crate::item_json::{parse_options, size_hint, write_item};
 use crate::rid::Rid;
 use crate::service::{Context, Target};
 use crate::write::push_u64;
-use crate::{consistency, patch as patch_request, query, scope};
+use crate::{binary_json, consistency, patch as patch_request, query, scope};
 
 /// What the service allows in one partition key value, in kilobytes; -1 is no limit.
-pub const QUOTA: &str = "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
+pub const QUOTA: &str =
+    "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
@@ -59,7 +60,8 @@ pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let key = scope::key(context)?;
     // The key is checked before the body, so that a request without one is not charged for reading it.
     routed(&target, &key)?;
-    let document = document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let document =
+        document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
     let id = id_of(&document).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
     let operation = if context.action == crate::actions::Action::UpsertItem {
         Operation::Upsert { id, document }
@@ -73,7 +75,8 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
     routed(&target, &key)?;
-    let document = document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let document =
+        document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
     let id = item_id(context, &target, &key)?.into_owned();
     write(context, &target, &key, Operation::Replace { id, document }).await
 }
@@ -82,8 +85,9 @@ pub async fn patch(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
     routed(&target, &key)?;
-    let request = patch_request::parse(context.body, &|text| query::condition::compile(context, &target, text))
-        .map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let request =
+        patch_request::parse(context.body, &|text| query::condition::compile(context, &target, text))
+            .map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
     let id = item_id(context, &target, &key)?.into_owned();
     let operation = Operation::Patch { id, operations: request.operations, condition: request.condition };
     write(context, &target, &key, operation).await
@@ -96,7 +100,12 @@ pub async fn delete(context: &Context<'_>) -> Result<Answer> {
     write(context, &target, &key, Operation::Delete { id }).await
 }
 
-async fn write(context: &Context<'_>, target: &Target, key: &PartitionKey, operation: Operation) -> Result<Answer> {
+async fn write(
+    context: &Context<'_>,
+    target: &Target,
+    key: &PartitionKey,
+    operation: Operation,
+) -> Result<Answer> {
     let write = Write {
         operation,
         if_match: context.text(IF_MATCH).map(str::to_owned),
@@ -139,14 +148,24 @@ pub fn wants_body(context: &Context<'_>) -> bool {
 
 /// The headers that every answer of the item plane has.
 pub fn answer(context: &Context<'_>, target: &Target, status: StatusCode, at: At, charge_ru: f64) -> Answer {
-    let usage = at.range.and_then(|range| target.container.partition(range).ok()).map(|partition| partition.usage());
+    let [quota, usage] = usage_headers(target, at);
     context
         .answer(status)
         .at(at)
         .charge(charge_ru)
         .owner(&target.alt_path(), target.rid.as_str())
-        .set(headers::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA))
-        .set(headers::RESOURCE_USAGE, headers::value(usage_text(usage.unwrap_or_default())))
+        .set(quota.0, quota.1)
+        .set(usage.0, usage.1)
+}
+
+/// What the partition of an answer may hold, and what it holds.
+pub fn usage_headers(target: &Target, at: At) -> [(HeaderName, HeaderValue); 2] {
+    let partition = at.range.and_then(|range| target.container.partition(range).ok());
+    let usage = partition.map(|partition| partition.usage()).unwrap_or_default();
+    [
+        (headers::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA)),
+        (headers::RESOURCE_USAGE, headers::value(usage_text(usage))),
+    ]
 }
 
 pub fn usage_text(usage: Usage) -> Vec<u8> {
@@ -196,8 +215,15 @@ fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
     }
 }
 
-/// The stored form of a body.
+/// The stored form of a body, which is JSON text or the binary form of it.
 pub fn document(body: &[u8]) -> Result<Bytes> {
+    let text;
+    let body = if binary_json::is_binary(body) {
+        text = binary_json::to_text(body).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
+        &text
+    } else {
+        body
+    };
     let stored = parse_json(body, &parse_options()).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
     match Raw::document(&stored) {
         Ok(root) if root.kind() == ValueKind::Object => Ok(Bytes::from(stored)),

@@ -13,12 +13,13 @@
 //! ```
 //!
 //! Deliberately missing until their time: users, permissions and resource tokens, scripts, client encryption keys, the
-//! binary forms of batches and documents, and the direct protocol.
+//! binary form of batches and of answers (items may come in it: `binary_json`), and the direct protocol.
 
 mod account;
 mod actions;
 mod auth;
 mod batch;
+mod binary_json;
 mod body;
 mod changes;
 mod config;
@@ -50,4 +51,4 @@ mod write;
 
 pub use config::{AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, EMULATOR_KEY, ServiceConfig};
 pub use service::{BODY_BYTES_MAX, Connection, RequestSummary, Service, body_too_large, overloaded};
-pub use support::{State, SUPPORT, Support, support_table};
+pub use support::{SUPPORT, State, Support, support_table};

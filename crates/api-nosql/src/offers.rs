@@ -50,7 +50,9 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
         Throughput::Manual(offer.throughput.ceiling())
     } else {
         let content = body.get("content").ok_or_else(|| {
-            ApiError::bad_request("The input content is invalid because the required properties - 'content; ' - are missing")
+            ApiError::bad_request(
+                "The input content is invalid because the required properties - 'content; ' - are missing",
+            )
         })?;
         throughput::of_offer(content)?
     };

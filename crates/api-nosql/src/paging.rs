@@ -18,9 +18,7 @@ pub fn page_items(context: &Context<'_>) -> Result<usize> {
     match text.trim().parse::<i64>() {
         Ok(-1) => Ok(PAGE_ITEMS_MAX),
         Ok(0) => Ok(PAGE_ITEMS_DEFAULT),
-        Ok(wanted) if wanted > 0 => {
-            Ok(usize::try_from(wanted).unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX))
-        }
+        Ok(wanted) if wanted > 0 => Ok(usize::try_from(wanted).unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX)),
         _ => Err(ApiError::refused(format!(
             "The input PageSize {text} is invalid. Ensure to pass a valid page size which must be a positive integer or -1 for a dynamic page size."
         ))),

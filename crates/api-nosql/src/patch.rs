@@ -27,12 +27,15 @@ pub fn parse(body: &[u8], compile: Compile<'_>) -> Result<PatchRequest> {
 pub fn from_value(body: &Value, compile: Compile<'_>) -> Result<PatchRequest> {
     let list = body.as_array().or_else(|| body.get("operations").and_then(Value::as_array));
     let list = list.filter(|list| !list.is_empty()).ok_or_else(|| {
-        ApiError::bad_request("The patch request holds no operations: 'operations' must be a list with at least one of them.")
+        ApiError::bad_request(
+            "The patch request holds no operations: 'operations' must be a list with at least one of them.",
+        )
     })?;
     if list.len() > OPERATIONS_DECODED_MAX {
         return Err(ApiError::bad_request("The number of patch operations can't exceed '10'."));
     }
-    let operations = list.iter().enumerate().map(|(n, value)| operation(n + 1, value)).collect::<Result<_>>()?;
+    let operations =
+        list.iter().enumerate().map(|(n, value)| operation(n + 1, value)).collect::<Result<_>>()?;
     let condition = match body.get("condition") {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) if text.trim().is_empty() => None,
@@ -57,11 +60,14 @@ fn operation(place: usize, value: &Value) -> Result<PatchOp> {
         "replace" => Ok(PatchOp::Replace { path: pointer("path")?, value: given()? }),
         "remove" => Ok(PatchOp::Remove { path: pointer("path")? }),
         "incr" | "increment" => {
-            let by = given()?.as_number().ok_or_else(|| fail("the value of an increment must be a number."))?;
+            let by =
+                given()?.as_number().ok_or_else(|| fail("the value of an increment must be a number."))?;
             Ok(PatchOp::Increment { path: pointer("path")?, by })
         }
         "move" => Ok(PatchOp::Move { from: pointer("from")?, path: pointer("path")? }),
-        _ => Err(fail(&format!("'{kind}' is not a patch operation. Use add, set, replace, remove, incr or move."))),
+        _ => Err(fail(&format!(
+            "'{kind}' is not a patch operation. Use add, set, replace, remove, incr or move."
+        ))),
     }
 }
 
@@ -72,7 +78,7 @@ mod tests {
     fn parse_text(text: &str) -> std::result::Result<usize, String> {
         parse(text.as_bytes(), &|condition| Err(ApiError::refused(condition)))
             .map(|request| request.operations.len())
-            .map_err(|error| error.message)
+            .map_err(|error| error.message.clone())
     }
 
     #[test]

@@ -174,7 +174,16 @@ mod tests {
 
     #[test]
     fn names_and_damaged_rids_are_no_rids() {
-        for text in ["", "mydatabase", "database", "AAAAAQ=", "AAAAAQ===", "AAAAAQ/=", "AAAAAQAAAAI=", "AAAAAYAAAALoAwAAAAAA8A=="] {
+        for text in [
+            "",
+            "mydatabase",
+            "database",
+            "AAAAAQ=",
+            "AAAAAQ===",
+            "AAAAAQ/=",
+            "AAAAAQAAAAI=",
+            "AAAAAYAAAALoAwAAAAAA8A==",
+        ] {
             assert_eq!(Rid::parse(text), None, "{text}");
         }
         assert_eq!(Rid::parse(&"A".repeat(10_000)), None);

@@ -155,7 +155,8 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
     }
     let keywords = segments.len().div_ceil(2);
     for (route, feed, member) in ROUTES {
-        if route.len() == keywords && route.iter().enumerate().all(|(i, keyword)| segments[i * 2] == *keyword) {
+        if route.len() == keywords && route.iter().enumerate().all(|(i, keyword)| segments[i * 2] == *keyword)
+        {
             let is_feed = segments.len() % 2 == 1;
             return Ok((if is_feed { *feed } else { *member }, route[keywords - 1], is_feed));
         }
@@ -191,16 +192,34 @@ mod tests {
         check("/dbs/d/colls/c/docs", Resource::Items, &["d", "c"], "docs", "dbs/d/colls/c");
         check("/dbs/d/colls/c/docs/i", Resource::Item, &["d", "c", "i"], "docs", "dbs/d/colls/c/docs/i");
         check("/dbs/d/colls/c/pkranges", Resource::Ranges, &["d", "c"], "pkranges", "dbs/d/colls/c");
-        check("/dbs/d/colls/c/conflicts/x", Resource::Conflict, &["d", "c", "x"], "conflicts", "dbs/d/colls/c/conflicts/x");
+        check(
+            "/dbs/d/colls/c/conflicts/x",
+            Resource::Conflict,
+            &["d", "c", "x"],
+            "conflicts",
+            "dbs/d/colls/c/conflicts/x",
+        );
         check("/offers", Resource::Offers, &[], "offers", "");
         check("/offers/AbCd", Resource::Offer, &["AbCd"], "offers", "offers/AbCd");
         let keyword = "sprocs";
-        check("/dbs/d/colls/c/sprocs/s", Resource::Absent { keyword }, &["d", "c", "s"], "sprocs", "dbs/d/colls/c/sprocs/s");
+        check(
+            "/dbs/d/colls/c/sprocs/s",
+            Resource::Absent { keyword },
+            &["d", "c", "s"],
+            "sprocs",
+            "dbs/d/colls/c/sprocs/s",
+        );
     }
 
     #[test]
     fn ids_may_equal_keywords() {
-        check("/dbs/dbs/colls/colls/docs/docs", Resource::Item, &["dbs", "colls", "docs"], "docs", "dbs/dbs/colls/colls/docs/docs");
+        check(
+            "/dbs/dbs/colls/colls/docs/docs",
+            Resource::Item,
+            &["dbs", "colls", "docs"],
+            "docs",
+            "dbs/dbs/colls/colls/docs/docs",
+        );
     }
 
     #[test]
@@ -212,7 +231,13 @@ mod tests {
 
     #[test]
     fn segments_are_decoded_after_splitting() {
-        check("/dbs/d/colls/c/docs/a%2Fb%20c", Resource::Item, &["d", "c", "a/b c"], "docs", "dbs/d/colls/c/docs/a/b c");
+        check(
+            "/dbs/d/colls/c/docs/a%2Fb%20c",
+            Resource::Item,
+            &["d", "c", "a/b c"],
+            "docs",
+            "dbs/d/colls/c/docs/a/b c",
+        );
         check("/dbs/%E4%BD%A0", Resource::Database, &["你"], "dbs", "dbs/你");
         assert_eq!(Path::parse("/dbs/a%20b").unwrap().raw_link(), "dbs/a%20b");
         assert!(Path::parse("/dbs/%FF").is_err(), "not UTF-8");
@@ -234,7 +259,14 @@ mod tests {
 
     #[test]
     fn other_paths_are_invalid() {
-        for path in ["/nope", "/dbs/d/views", "/dbs/d/colls/c/docs/a/attachments", "/dbs/d/colls/c/docs/_apis/batch", "//", "/dbs//colls"] {
+        for path in [
+            "/nope",
+            "/dbs/d/views",
+            "/dbs/d/colls/c/docs/a/attachments",
+            "/dbs/d/colls/c/docs/_apis/batch",
+            "//",
+            "/dbs//colls",
+        ] {
             assert!(Path::parse(path).is_err(), "{path}");
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_engine::{Account, Container, Database, Ref};
 
@@ -25,7 +25,10 @@ use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, s
 use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
-use crate::{account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete, query, ranges};
+use crate::{
+    account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
+    query, ranges,
+};
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
 /// room for JSON that is longer than what it says.
@@ -93,7 +96,9 @@ impl Service {
             Err(_) => Err(ApiError::refused(URL_INVALID)),
             Ok(path) => match actions::decide(path.resource, &parts.method, &parts.headers) {
                 // Which verbs a resource has is no secret, but who asks must be known before anything else is said.
-                Err(error) => self.authorize(&parts.method, path, &parts.headers, true, now_ms).and(Err(error)),
+                Err(error) => {
+                    self.authorize(&parts.method, path, &parts.headers, true, now_ms).and(Err(error))
+                }
                 Ok(action) => {
                     operation = action.name();
                     match self.authorize(&parts.method, path, &parts.headers, action.is_read(), now_ms) {
@@ -131,6 +136,9 @@ impl Service {
         // The account and query plans are answered without an activity, as on the service.
         let named = !(answer.status.is_success() && matches!(operation, "read_account" | "plan_query"));
         let mut response = answer.finish(named.then_some(&activity), started);
+        if parts.method != Method::POST {
+            response.headers_mut().insert(CONTENT_LOCATION, location(&parts));
+        }
         response.extensions_mut().insert(summary);
         response
     }
@@ -191,6 +199,9 @@ impl Service {
         if let Some(retry_after_ms) = error.retry_after_ms {
             answer = answer.set(headers::RETRY_AFTER_MS, headers::number(retry_after_ms));
         }
+        for (name, value) in &error.headers {
+            answer = answer.set(name.clone(), value.clone());
+        }
         if error.status == StatusCode::NOT_MODIFIED {
             return answer;
         }
@@ -246,6 +257,22 @@ fn absent(context: &Context<'_>) -> ApiError {
         _ => context.path.resource_type,
     };
     ApiError::refused(format!("Resources of type '{keyword}' are not supported by this server."))
+}
+
+/// The address of what was asked for, as the client wrote it.
+fn location(parts: &http::request::Parts) -> HeaderValue {
+    let tls = parts.extensions.get::<Connection>().is_some_and(|connection| connection.tls);
+    let host = match (parts.headers.get(HOST), parts.uri.authority()) {
+        (Some(host), _) => host.as_bytes(),
+        (None, Some(authority)) => authority.as_str().as_bytes(),
+        (None, None) => b"",
+    };
+    let path = parts.uri.path();
+    let mut text = Vec::with_capacity(host.len() + path.len() + 8);
+    text.extend_from_slice(if tls { b"https://" } else { b"http://" });
+    text.extend_from_slice(host);
+    text.extend_from_slice(path.as_bytes());
+    headers::value(text)
 }
 
 fn name_resources(path: &Path<'_>, summary: &mut RequestSummary) {
@@ -358,7 +385,11 @@ pub fn body_too_large() -> Response<Bytes> {
 
 /// For a server that takes no more requests for the moment.
 pub fn overloaded() -> Response<Bytes> {
-    plain(StatusCode::SERVICE_UNAVAILABLE, "The server has no room for another request. Please retry later.", Some(1000))
+    plain(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The server has no room for another request. Please retry later.",
+        Some(1000),
+    )
 }
 
 /// An error without a service around it.
@@ -368,6 +399,7 @@ fn plain(status: StatusCode, message: &str, retry_after_ms: Option<u64>) -> Resp
         answer = answer.set(headers::RETRY_AFTER_MS, headers::number(retry_after_ms));
     }
     let error = ApiError::new(status, Voice::Partition, message);
-    let facts = RequestFacts { activity: "", uri: "", version: env!("CARGO_PKG_VERSION"), started: String::new() };
+    let facts =
+        RequestFacts { activity: "", uri: "", version: env!("CARGO_PKG_VERSION"), started: String::new() };
     answer.body(error.body(&facts)).finish(None, Instant::now())
 }

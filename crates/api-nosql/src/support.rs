@@ -58,7 +58,7 @@ pub const SUPPORT: &[Support] = &[
     line("/dbs/{db}/colls/{coll}/docs", "POST", "create or upsert an item", Supported, "triggers are ignored"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "batch and bulk", Partial, "JSON form; the binary form of the .NET client is absent"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "query", Partial, "without an index: every item of the scope is read"),
-    line("/dbs/{db}/colls/{coll}/docs", "POST", "query plan", Partial, "see the query language page"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "query plan", Supported, ""),
     line("/dbs/{db}/colls/{coll}/docs/{item}", "GET", "read an item", Supported, ""),
     line("/dbs/{db}/colls/{coll}/docs/{item}", "PUT", "replace an item", Supported, "triggers are ignored"),
     line("/dbs/{db}/colls/{coll}/docs/{item}", "PATCH", "patch an item", Supported, ""),

@@ -43,7 +43,9 @@ pub fn of_offer(content: &Value) -> Result<Throughput> {
     }
     match content.get("offerThroughput").and_then(Value::as_i64) {
         Some(value) => engine(Throughput::manual(value)),
-        None => Err(ApiError::bad_request("The offer holds no throughput: content.offerThroughput must be a whole number.")),
+        None => Err(ApiError::bad_request(
+            "The offer holds no throughput: content.offerThroughput must be a whole number.",
+        )),
     }
 }
 

@@ -29,7 +29,13 @@ fn every_scenario_holds() {
             Err(failure) => failures.push(failure),
         }
     }
-    assert!(failures.is_empty(), "{} of {} scenarios failed:\n{}", failures.len(), files.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} scenarios failed:\n{}",
+        failures.len(),
+        files.len(),
+        failures.join("\n")
+    );
     println!("{} scenarios, {steps} steps", files.len());
 }
 
@@ -78,7 +84,10 @@ fn run_step(client: &Client, step: &Value, variables: &mut BTreeMap<String, Stri
                 Some(("body", pointer)) => reply.json().pointer(pointer).map(text_of),
                 _ => None,
             };
-            variables.insert(name.clone(), value.ok_or_else(|| format!("nothing to save from {from}\n  answer: {reply}"))?);
+            variables.insert(
+                name.clone(),
+                value.ok_or_else(|| format!("nothing to save from {from}\n  answer: {reply}"))?,
+            );
         }
     }
     Ok(())
@@ -136,9 +145,11 @@ fn contains(want: &Value, got: &Value, path: &str) -> Result<(), String> {
                 None => Err(format!("{path} is missing")),
             }
         }),
-        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => {
-            want.iter().zip(got).enumerate().try_for_each(|(n, (want, got))| contains(want, got, &format!("{path}[{n}]")))
-        }
+        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => want
+            .iter()
+            .zip(got)
+            .enumerate()
+            .try_for_each(|(n, (want, got))| contains(want, got, &format!("{path}[{n}]"))),
         (want, got) if want == got => Ok(()),
         (want, got) => Err(format!("{path}: wanted {want}, got {got}")),
     }

@@ -30,7 +30,12 @@ pub fn command() -> Command {
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("Write the certificate (PEM, without its key) to this file instead of stdout"),
         )
-        .arg(Arg::new("explain").long("explain").action(ArgAction::SetTrue).help("Say how each SDK is made to trust it"))
+        .arg(
+            Arg::new("explain")
+                .long("explain")
+                .action(ArgAction::SetTrue)
+                .help("Say how each SDK is made to trust it"),
+        )
 }
 
 pub fn run(matches: &ArgMatches) -> Result<()> {
@@ -39,14 +44,19 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         return Err(Usage(format!("the server uses your own certificate: {}", chain.display())).into());
     }
     if config.ephemeral {
-        return Err(Usage("an ephemeral server makes a certificate in memory for each run; use --data-dir to keep one".into()).into());
+        return Err(Usage(
+            "an ephemeral server makes a certificate in memory for each run; use --data-dir to keep one"
+                .into(),
+        )
+        .into());
     }
     let kept = certificate::load_or_make(&config.data_dir, &config.tls_names)?;
     let out = matches.get_one::<PathBuf>("out");
     let explain = matches.get_flag("explain");
     match out {
         Some(path) => {
-            std::fs::write(path, &kept.certificate_pem).with_context(|| format!("cannot write {}", path.display()))?;
+            std::fs::write(path, &kept.certificate_pem)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             eprintln!("wrote the certificate for {} to {}", kept.names.join(", "), path.display());
         }
         None if !explain => print!("{}", kept.certificate_pem),

@@ -13,12 +13,15 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
-        .subcommand(Command::new("new").about("Print a new master key, for `orrery serve --key` or ORRERY_KEY"))
+        .subcommand(
+            Command::new("new").about("Print a new master key, for `orrery serve --key` or ORRERY_KEY"),
+        )
 }
 
 pub fn run(_: &ArgMatches) -> Result<()> {
     let mut bytes = [0; KEY_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
     println!("{}", base64::engine::general_purpose::STANDARD.encode(bytes));
     Ok(())
 }

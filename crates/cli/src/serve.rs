@@ -19,7 +19,11 @@ pub fn command() -> Command {
         .value_parser(clap::value_parser!(PathBuf))
         .help("TOML file with settings [env: ORRERY_CONFIG]")
         .help_heading("Where");
-    Command::new("serve").about("Run the server").args(SETTINGS.iter().map(flag)).arg(config).after_help(AFTER_HELP)
+    Command::new("serve")
+        .about("Run the server")
+        .args(SETTINGS.iter().map(flag))
+        .arg(config)
+        .after_help(AFTER_HELP)
 }
 
 /// The flag of one setting. Texts stay texts here: checking them is the table's business, for every place alike.
@@ -28,7 +32,11 @@ pub fn flag(setting: &'static Setting) -> Arg {
     if !setting.default.is_empty() {
         help.push_str(&format!(" [default: {}]", setting.default));
     }
-    let flag = Arg::new(setting.name).long(setting.name).help(help).help_heading(setting.group).action(ArgAction::Append);
+    let flag = Arg::new(setting.name)
+        .long(setting.name)
+        .help(help)
+        .help_heading(setting.group)
+        .action(ArgAction::Append);
     match setting.value {
         "" => flag.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),
         value => flag.num_args(1).value_name(value),
@@ -48,10 +56,12 @@ pub fn configure(matches: &ArgMatches) -> Result<(Config, Vec<String>)> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     }));
     let path = matches.try_get_one::<PathBuf>("config").ok().flatten().cloned();
-    let path = path.or_else(|| std::env::var_os("ORRERY_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from));
+    let path =
+        path.or_else(|| std::env::var_os("ORRERY_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from));
     let file = path.map(|path| config::file::read(&path)).transpose().map_err(usage)?.unwrap_or_default();
     let config = config::resolve(&given(matches)?, &environment, &file).map_err(usage)?;
-    let warnings = unknown.iter().map(|name| format!("{name} is set, but there is no such setting")).collect();
+    let warnings =
+        unknown.iter().map(|name| format!("{name} is set, but there is no such setting")).collect();
     Ok((config, warnings))
 }
 

@@ -160,7 +160,7 @@ fn value_hash(value: Option<Raw<'_>>) -> u64 {
         Kind::Null => 11,
         Kind::Bool => 12 + u64::from(value.as_bool() == Some(true)),
         Kind::Number => mix(14, value.as_number().map_or(0.0, |number| number.as_f64()).to_bits()),
-        Kind::String => hash(15, value.as_str().unwrap_or_default().as_bytes()),
+        Kind::String => hash(15, value.string_bytes().unwrap_or_default()),
         Kind::Array => 16,
         Kind::Object => 17,
         _ => 18,

@@ -239,15 +239,17 @@ pub(crate) fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// The id inside a document, which must be the one the request names.
-pub(crate) fn check_document_id(document: Raw<'_>, id: &str) -> Result<()> {
+/// The id inside a document.
+pub(crate) fn document_id(document: Raw<'_>) -> Result<&str> {
     match document.get("id") {
         None if document.kind() != orrery_model::Kind::Object => Err(Error::bad_request(INVALID_INPUT)),
         None => Err(Error::bad_request(
             "The input content is invalid because the required properties - 'id; ' - are missing",
         )),
-        Some(found) if found.as_str() == Some(id) => check_id(id),
-        Some(_) => Err(Error::bad_request(INVALID_INPUT)),
+        Some(found) => {
+            let id = found.as_str().ok_or_else(|| Error::bad_request(INVALID_INPUT))?;
+            check_id(id).map(|()| id)
+        }
     }
 }
 

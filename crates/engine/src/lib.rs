@@ -32,6 +32,7 @@ pub mod sweeper;
 
 pub use account::{Account, Database, DatabaseIdentity, Ref};
 pub use batch::*;
+pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
 pub use config::EngineConfig;
 pub use container::{Container, ContainerCore, PartitionSetup, RangeInfo, Usage};
 pub use definition::{ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, PolicyCursor};

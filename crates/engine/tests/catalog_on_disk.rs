@@ -4,14 +4,18 @@ mod catalog_support;
 
 use std::sync::Arc;
 
-use catalog_support::{World, database, plain, wait};
+use catalog_support::{World, database, eventually, plain, wait};
 use orrery_engine::{Ref, Throughput};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore};
 
 fn world(directory: &std::path::Path) -> World {
-    World::over(Arc::new(
-        EmbeddedStore::open(directory, EmbeddedOptions::default()).expect("the store opens"),
-    ))
+    // The directory's lock goes with the last thread of the account before, which may take a moment to end.
+    let mut store = None;
+    eventually(|| {
+        store = EmbeddedStore::open(directory, EmbeddedOptions::default()).ok();
+        store.is_some()
+    });
+    World::over(Arc::new(store.expect("just opened")))
 }
 
 #[test]

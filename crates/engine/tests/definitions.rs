@@ -79,7 +79,8 @@ fn check(case: &Map<String, Value>) -> Result<(), String> {
         (Ok(json), Some(Value::Object(gives)), None) => gives.iter().try_for_each(|(name, expected)| {
             let found = json.get(name).unwrap_or(&Value::Null);
             // As text: the order of members counts.
-            match found.to_string() == expected.to_string() {
+            let (found, expected) = (found.to_string(), expected.to_string());
+            match found == expected {
                 true => Ok(()),
                 false => Err(format!("{name}: expected {expected}, found {found}")),
             }

@@ -6,10 +6,10 @@
 //! - hierarchical: the version 2 hash of each component, one behind the other;
 //! - version 1: a 32-bit hash as an encoded double, followed by the components in an encoding that keeps their order.
 
-use crate::document::raw::{Kind, Raw};
+use crate::document::raw::Raw;
 use crate::epk::Epk;
 use crate::murmur::{murmur3_x64_128, murmur3_x86_32};
-use crate::partition_key::{KeyComponent, KeyError, PartitionKey};
+use crate::partition_key::{KeyComponent, PartitionKey};
 use crate::path::PropertyPath;
 use smallvec::SmallVec;
 
@@ -42,15 +42,12 @@ pub struct PartitionKeyDefinition {
 }
 
 impl PartitionKeyDefinition {
-    /// The key of an item. A missing leaf is undefined, or no component at all when the system chose the path; a scalar on the
-    /// way or an array or object at the end is an error.
-    pub fn extract(&self, document: Raw<'_>) -> Result<PartitionKey, KeyError> {
-        let components = self.paths.iter().map(|path| extract_one(path, document));
-        let key = components.collect::<Result<_, _>>().map(PartitionKey)?;
-        if self.system_key && key.0.iter().all(|component| *component == KeyComponent::Undefined) {
-            return Ok(PartitionKey::default());
-        }
-        Ok(key)
+    /// The key of an item. What is missing, or is an array or object, is undefined, as SDKs take it too; where the system
+    /// chose the path, an undefined key is no component at all.
+    pub fn extract(&self, document: Raw<'_>) -> PartitionKey {
+        let component = |path| document.path(path).and_then(KeyComponent::from_raw).unwrap_or(KeyComponent::Undefined);
+        let key = PartitionKey(self.paths.iter().map(component).collect());
+        if self.system_key && key.is_undefined() { PartitionKey::default() } else { key }
     }
 
     /// The effective key of a full key; `[]` gives the minimum.
@@ -95,23 +92,6 @@ impl PartitionKeyDefinition {
         });
         std::iter::once(Epk::MIN).chain(inner).chain([Epk::max()]).collect()
     }
-}
-
-fn extract_one(path: &PropertyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {
-    let mut value = document;
-    for segment in path.segments() {
-        if value.kind() != Kind::Object {
-            let message = format!("the item has no object on the way to the partition key {path}");
-            return Err(KeyError { message });
-        }
-        match value.get(segment) {
-            Some(child) => value = child,
-            None => return Ok(KeyComponent::Undefined),
-        }
-    }
-    KeyComponent::from_raw(value).ok_or_else(|| KeyError {
-        message: format!("the partition key {path} of the item is neither string, number, boolean nor null"),
-    })
 }
 
 fn write_for_hash(buffer: &mut Vec<u8>, component: &KeyComponent, string_end: u8) {

@@ -35,6 +35,11 @@ pub struct KeyError {
 }
 
 impl PartitionKey {
+    /// Whether no component has a value.
+    pub fn is_undefined(&self) -> bool {
+        self.0.iter().all(|component| *component == KeyComponent::Undefined)
+    }
+
     /// Reads the JSON array that clients send in a header.
     pub fn parse_header(text: &str) -> Result<PartitionKey, KeyError> {
         read_components(text).map_err(|reason| KeyError {

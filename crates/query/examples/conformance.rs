@@ -1,8 +1,8 @@
 //! Runs a file of query cases, one JSON object per line, through parser and evaluator.
 //!
-//! Four kinds of lines are known by their members: `expected` (documents and a query, and the rows it
-//! must give), `expectError` (the query must be refused, with one of these codes), `valid` (the text
-//! parses, or does not) and `partitionKeyDefinition` (the query plan). Prints what failed and a score.
+//! Three kinds of lines are known by their members: `expected` (documents and a query, and the rows it
+//! must give), `expectError` (the query must be refused, with one of these codes) and `valid` (the text
+//! parses, or does not). Prints what failed and a score.
 //!
 //! ```text
 //! cargo run -p orrery-query --example conformance -- cases.jsonl [part of an id or category]
@@ -12,10 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use orrery_model::{ParseOptions, PropertyPath, Raw, Value, parse_json, parse_json_value};
-use orrery_query::{
-    ComputedProperty, DistanceFunction, KeyFilter, PlanOptions, Prepared, QueryEnv, QueryPlan, RowView,
-    run_all,
-};
+use orrery_query::{ComputedProperty, DistanceFunction, Prepared, QueryEnv, RowView, run_all};
 use orrery_sql::{Direction, SqlError, parse_query};
 use serde_json::Value as Json;
 
@@ -62,9 +59,6 @@ fn main() {
 }
 
 fn check(case: &Json, base: &Path) -> Result<(), String> {
-    if case.get("partitionKeyDefinition").is_some() {
-        return check_plan(case);
-    }
     if let Some(expected) = case.get("expectError") {
         return check_error(case, expected);
     }
@@ -82,105 +76,6 @@ fn check(case: &Json, base: &Path) -> Result<(), String> {
         };
     }
     check_rows(case, base)
-}
-
-fn check_plan(case: &Json) -> Result<(), String> {
-    let definition = &case["partitionKeyDefinition"];
-    if definition["kind"].as_str() != Some("Hash") {
-        return Err("only hash partitioning is known".into());
-    }
-    let paths: Vec<PropertyPath> = definition["paths"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|path| PropertyPath::parse(&text_of(path)).expect("a path"))
-        .collect();
-    let plan = parse_query(case["query"].as_str().unwrap_or("")).and_then(|query| {
-        let geometry = case["geospatialType"].as_str() == Some("Geometry");
-        let env = QueryEnv { geometry, ..environment(&case["container"]) };
-        QueryPlan::new(&query, &parameters(case), &env, &paths, PlanOptions::default())
-    });
-    let expected = &case["expected"];
-    if let Some(errors) = expected.get("error").and_then(Json::as_array) {
-        let codes: Vec<String> = errors.iter().filter_map(|error| error.get("code")).map(text_of).collect();
-        return match plan {
-            Ok(_) => Err("accepted".into()),
-            Err(error) if codes.is_empty() || codes.iter().any(|code| code == error.code) => Ok(()),
-            Err(error) => Err(shown(&error)),
-        };
-    }
-    let plan = plan.map_err(|error| shown(&error))?;
-    let mut text = b"{".to_vec();
-    plan.write_json(&mut text);
-    text.push(b'}');
-    let actual: Json = serde_json::from_slice(&text).expect("plans are JSON");
-    let mut wrong = Vec::new();
-    compare_info(&expected["queryInfo"], &actual["queryInfo"], &mut wrong);
-    let (hybrid, found) = (&expected["hybridSearchQueryInfo"], &actual["hybridSearchQueryInfo"]);
-    for name in ["skip", "take", "requiresGlobalStatistics", "globalStatisticsQuery"] {
-        if hybrid[name] != found[name] {
-            wrong.push(format!("{name} {} wanted {}", found[name], hybrid[name]));
-        }
-    }
-    let components = hybrid["componentQueryInfos"].as_array().into_iter().flatten();
-    for (at, component) in components.enumerate() {
-        compare_info(component, &found["componentQueryInfos"][at], &mut wrong);
-    }
-    let wanted: Vec<String> = expected["queryRanges"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|range| if range["max"] == "Infinity" { "any".into() } else { range["min"].to_string() })
-        .collect();
-    let mut ranges = match &plan.keys {
-        KeyFilter::Any => vec!["any".to_string()],
-        KeyFilter::Nothing => vec!["[]".to_string()],
-        KeyFilter::Points(points) => points.iter().map(|point| point_text(point)).collect(),
-    };
-    ranges.sort();
-    ranges.dedup();
-    let mut sorted: Vec<String> = wanted.iter().map(|text| text.replace(".0", "")).collect();
-    sorted.sort();
-    if ranges != sorted {
-        wrong.push(format!("ranges {ranges:?} wanted {sorted:?}"));
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
-}
-
-fn point_text(point: &[Value]) -> String {
-    let parts: Vec<String> = point
-        .iter()
-        .map(|value| match value {
-            Value::Array(_) | Value::Object(_) => "{}".to_string(),
-            other => {
-                let mut out = Vec::new();
-                other.write_json(&mut out, orrery_model::NumberStyle::Query);
-                String::from_utf8(out).expect("JSON is UTF-8")
-            }
-        })
-        .collect();
-    format!("[{}]", parts.join(","))
-}
-
-fn compare_info(expected: &Json, actual: &Json, wrong: &mut Vec<String>) {
-    let Some(members) = expected.as_object() else { return };
-    for (name, wanted) in members {
-        let found = &actual[name];
-        let same = if name == "rewrittenQuery" {
-            words(wanted) == words(found)
-        } else if let (Some(wanted), Some(found)) = (wanted.as_object(), found.as_object()) {
-            wanted.len() == found.len() && wanted.iter().all(|(key, value)| found.get(key) == Some(value))
-        } else {
-            wanted == found
-        };
-        if !same {
-            wrong.push(format!("{name} {found} wanted {wanted}"));
-        }
-    }
-}
-
-fn words(json: &Json) -> String {
-    json.as_str().unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn shown(error: &SqlError) -> String {

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 use orrery_model::Value;
 use orrery_sql::{LogicalOp, SqlError, SubqueryKind};
+use smallvec::{SmallVec, smallvec};
 
 use crate::aggregate::Accumulator;
 use crate::compare::{canonical, canonical_key};
@@ -20,35 +21,39 @@ use crate::node::{Grouping, Node, Pattern, Plan, PlanSource, SourceKind};
 use crate::operators::{between, binary, equality, unary};
 use crate::value::Eval;
 
+/// Most queries have the item, one source and perhaps an aggregate; those need no allocation per item.
+pub(crate) type Slots<'a> = SmallVec<[Eval<'a>; 4]>;
+
 pub(crate) struct Frame<'a> {
-    pub slots: Vec<Eval<'a>>,
+    pub slots: Slots<'a>,
     pub context: &'a Context,
     pub budget: Budget,
     steps: u64,
 }
 
 /// Whether whoever takes rows wants another one.
-pub(crate) type Step = Result<ControlFlow<()>, SqlError>;
+pub(crate) type Step = Evaluated<ControlFlow<()>>;
+
+/// Errors are boxed while evaluating, to keep what is returned for every operand small.
+pub(crate) type Evaluated<T> = Result<T, Box<SqlError>>;
 
 const GO_ON: Step = Ok(ControlFlow::Continue(()));
 
 impl<'a> Frame<'a> {
     pub fn new(slots: usize, context: &'a Context) -> Frame<'a> {
-        Frame { slots: vec![Eval::Undefined; slots], context, budget: Budget::default(), steps: 0 }
+        Frame { slots: smallvec![Eval::Undefined; slots], context, budget: Budget::default(), steps: 0 }
     }
 
-    fn step(&mut self) -> Result<(), SqlError> {
+    fn step(&mut self) -> Evaluated<()> {
         self.steps += 1;
         if self.steps > ITEM_STEPS_MAX {
-            return Err(SqlError::whole(
-                "",
-                format!("The query takes more than {ITEM_STEPS_MAX} steps for a single item."),
-            ));
+            let message = format!("The query takes more than {ITEM_STEPS_MAX} steps for a single item.");
+            return Err(Box::new(SqlError::whole("", message)));
         }
         Ok(())
     }
 
-    pub fn eval(&mut self, node: &'a Node) -> Result<Eval<'a>, SqlError> {
+    pub fn eval(&mut self, node: &'a Node) -> Evaluated<Eval<'a>> {
         Ok(match node {
             Node::Constant(value) => Eval::from_constant(value),
             Node::Slot(slot) => self.slots[*slot].clone(),
@@ -124,7 +129,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    fn logical(&mut self, op: LogicalOp, operands: &'a [Node]) -> Result<Option<bool>, SqlError> {
+    fn logical(&mut self, op: LogicalOp, operands: &'a [Node]) -> Evaluated<Option<bool>> {
         // False decides an AND, true an OR; anything that is no boolean leaves it undefined.
         let deciding = op == LogicalOp::Or;
         let mut known = true;
@@ -138,7 +143,7 @@ impl<'a> Frame<'a> {
         Ok(known.then_some(!deciding))
     }
 
-    fn contained(&mut self, needle: &'a Node, list: &'a [Node]) -> Result<Option<bool>, SqlError> {
+    fn contained(&mut self, needle: &'a Node, list: &'a [Node]) -> Evaluated<Option<bool>> {
         let needle = self.eval(needle)?;
         if needle.is_undefined() {
             return Ok(None);
@@ -152,7 +157,7 @@ impl<'a> Frame<'a> {
         Ok(Some(false))
     }
 
-    fn like(&mut self, text: &Eval<'a>, pattern: &'a Pattern) -> Result<Option<bool>, SqlError> {
+    fn like(&mut self, text: &Eval<'a>, pattern: &'a Pattern) -> Evaluated<Option<bool>> {
         let Some(text) = text.as_str() else { return Ok(None) };
         Ok(match pattern {
             Pattern::Ready(pattern) => Some(pattern.matches(text)),
@@ -163,7 +168,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    fn udf(&mut self, name: &str, arguments: &'a [Node]) -> Result<Eval<'a>, SqlError> {
+    fn udf(&mut self, name: &str, arguments: &'a [Node]) -> Evaluated<Eval<'a>> {
         let mut values = Vec::with_capacity(arguments.len());
         for argument in arguments {
             values.push(self.eval(argument)?.to_value());
@@ -174,7 +179,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn subquery(&mut self, kind: SubqueryKind, plan: &'a Plan) -> Result<Eval<'a>, SqlError> {
+    fn subquery(&mut self, kind: SubqueryKind, plan: &'a Plan) -> Evaluated<Eval<'a>> {
         let mut rows: Vec<Eval<'a>> = Vec::new();
         let mut all_true = true;
         let _ = self.rows(plan, &mut |frame, row| {
@@ -183,10 +188,9 @@ impl<'a> Frame<'a> {
                 SubqueryKind::Last => rows.clear(),
                 SubqueryKind::All => all_true &= row.is_true(),
                 SubqueryKind::Scalar if !rows.is_empty() => {
-                    return Err(SqlError::whole(
-                        "",
-                        "The cardinality of a scalar subquery result set cannot be greater than one.",
-                    ));
+                    let message =
+                        "The cardinality of a scalar subquery result set cannot be greater than one.";
+                    return Err(Box::new(SqlError::whole("", message)));
                 }
                 _ => {}
             }
@@ -249,7 +253,7 @@ impl<'a> Frame<'a> {
         self.bind(&plan.sources, each)
     }
 
-    fn all_true(&mut self, filters: &'a [Node]) -> Result<bool, SqlError> {
+    fn all_true(&mut self, filters: &'a [Node]) -> Evaluated<bool> {
         for filter in filters {
             if !self.eval(filter)?.is_true() {
                 return Ok(false);
@@ -319,12 +323,11 @@ impl Groups {
         if grouping.keys.is_empty() {
             // Aggregates without GROUP BY have one group, even of no rows.
             groups.groups.push((Vec::new(), fresh(grouping)));
-            groups.index.insert(Vec::new(), 0);
         }
         groups
     }
 
-    pub fn add<'a>(&mut self, grouping: &'a Grouping, frame: &mut Frame<'a>) -> Result<(), SqlError> {
+    pub fn add<'a>(&mut self, grouping: &'a Grouping, frame: &mut Frame<'a>) -> Evaluated<()> {
         let mut key = Vec::new();
         let mut values = Vec::with_capacity(grouping.keys.len());
         for (node, _) in &grouping.keys {
@@ -332,7 +335,9 @@ impl Groups {
             canonical(&value, &mut key);
             values.push(value);
         }
-        let at = match self.index.get(&key) {
+        // Without keys there is the one group, and nothing to look up.
+        let found = if grouping.keys.is_empty() { Some(&0) } else { self.index.get(&key) };
+        let at = match found {
             Some(at) => *at,
             None => {
                 frame.budget.hold(2 * key.len() + 64 * grouping.aggregates.len())?;

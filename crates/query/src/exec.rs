@@ -8,6 +8,7 @@
 //! A page ends anywhere, also in the middle of an item that a JOIN multiplies. [`Execution::progress`] says
 //! how to go on: from which item, and what [`Execution::resume`] must know about the rows delivered before.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -15,7 +16,7 @@ use orrery_model::Value;
 use orrery_sql::SqlError;
 
 use crate::compare::canonical_key;
-use crate::compile::ITEM_SLOT;
+use crate::compile::{ITEM_SLOT, OrderKey};
 use crate::eval::{Frame, Groups, bind_group};
 use crate::limits::Budget;
 use crate::output::write_json;
@@ -56,6 +57,8 @@ pub struct Execution<'p> {
     seen: HashSet<Vec<u8>>,
     groups: Option<Groups>,
     sorted: Vec<SortedRow>,
+    /// The keys of the last row that a limited sort still keeps.
+    cutoff: Option<Vec<Value>>,
     ranked: Option<RankState>,
     signals: Vec<Vec<Signal>>,
     finished: bool,
@@ -83,6 +86,7 @@ impl<'p> Execution<'p> {
             seen: HashSet::new(),
             groups: compiled.plan.grouping.as_ref().map(Groups::new),
             sorted: Vec::new(),
+            cutoff: None,
             ranked: compiled.rank.as_ref().map(RankState::new),
             signals: Vec::new(),
             finished: false,
@@ -94,14 +98,16 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// Continues where an earlier execution of the same query stopped.
-    pub fn resume(prepared: &'p Prepared, progress: Progress) -> Execution<'p> {
-        Execution {
-            passed: progress.passed,
-            swallow: progress.swallow,
-            delivered: if prepared.needs().is_resumable() { 0 } else { progress.swallow },
-            ..Execution::new(prepared)
-        }
+    /// Continues where an earlier execution of the same query stopped, as its [`Execution::progress`] said:
+    /// `passed` rows counted before the next item, the first `swallow` rows from there on delivered already.
+    pub fn resume(prepared: &'p Prepared, passed: u64, swallow: u64) -> Execution<'p> {
+        let delivered = if prepared.needs().is_resumable() { 0 } else { swallow };
+        Execution { passed, swallow, delivered, ..Execution::new(prepared) }
+    }
+
+    /// Rows counted against OFFSET, LIMIT and TOP so far.
+    pub fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Where this execution stands.
@@ -190,6 +196,16 @@ impl<'p> Execution<'p> {
         'p: 'a,
     {
         let compiled = &self.prepared.compiled;
+        let mut keys = Vec::with_capacity(compiled.order.len());
+        for key in &compiled.order {
+            keys.push(frame.eval(&key.node)?.to_value());
+        }
+        // A row that sorts behind all that can be emitted is not even projected.
+        if let Some(worst) = &self.cutoff
+            && compare_keys(&keys, worst, &compiled.order).is_ge()
+        {
+            return Ok(Flow::More);
+        }
         let row = frame.eval(&compiled.plan.projection)?;
         if compiled.plan.value && row.is_undefined() {
             return Ok(Flow::More);
@@ -207,10 +223,6 @@ impl<'p> Execution<'p> {
         if compiled.order.is_empty() && compiled.rank.is_none() {
             return Ok(self.emit(&json, sink));
         }
-        let mut keys = Vec::with_capacity(compiled.order.len());
-        for key in &compiled.order {
-            keys.push(frame.eval(&key.node)?.to_value());
-        }
         frame.budget.hold(json.len() + 32 * keys.len())?;
         self.sorted.push(SortedRow { keys, json });
         if compiled.rank.is_some() {
@@ -223,28 +235,21 @@ impl<'p> Execution<'p> {
     /// With a limit only the best rows can ever be emitted; the others are dropped from time to time.
     fn keep_best(&mut self, budget: &mut Budget) {
         let Some(wanted) = self.wanted() else { return };
-        if self.ranked.is_some() || (self.sorted.len() as u64) < wanted.saturating_mul(2).max(1024) {
+        let slack = wanted.saturating_mul(2).max(SORTED_ROWS_SLACK);
+        if wanted == 0 || self.ranked.is_some() || (self.sorted.len() as u64) < slack {
             return;
         }
         self.sort();
         for dropped in self.sorted.drain(wanted as usize..) {
             budget.release(dropped.json.len() + 32 * dropped.keys.len());
         }
+        self.cutoff = self.sorted.last().map(|row| row.keys.clone());
     }
 
     /// Stable, so that equal keys keep the order of the items.
     fn sort(&mut self) {
         let order = &self.prepared.compiled.order;
-        self.sorted.sort_by(|left, right| {
-            for ((left, right), key) in left.keys.iter().zip(&right.keys).zip(order) {
-                let by_key = left.compare(right);
-                let by_key = if key.descending { by_key.reverse() } else { by_key };
-                if by_key.is_ne() {
-                    return by_key;
-                }
-            }
-            std::cmp::Ordering::Equal
-        });
+        self.sorted.sort_by(|left, right| compare_keys(&left.keys, &right.keys, order));
     }
 
     /// How many rows, in order, the query looks at; `None` for all.
@@ -328,6 +333,20 @@ impl<'p> Execution<'p> {
         self.done = true;
         Ok(Flow::More)
     }
+}
+
+/// Rows a limited sort holds at least before it drops the worst; sorting a few at a time would cost more.
+const SORTED_ROWS_SLACK: u64 = 256;
+
+fn compare_keys(left: &[Value], right: &[Value], order: &[OrderKey]) -> Ordering {
+    for ((left, right), key) in left.iter().zip(right).zip(order) {
+        let by_key = left.compare(right);
+        let by_key = if key.descending { by_key.reverse() } else { by_key };
+        if by_key.is_ne() {
+            return by_key;
+        }
+    }
+    Ordering::Equal
 }
 
 /// Runs a query over items that are all at hand and collects the rows.

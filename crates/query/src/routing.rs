@@ -3,7 +3,7 @@
 //! `WHERE c.tenant = 'a' AND c.n > 5` allows one key, `c.tenant IN ('a', 'b')` two, `c.n > 5` any. For
 //! keys of several levels the answer is a prefix as long as the filter fixes it.
 
-use orrery_model::{Epk, KeyComponent, Number, PartitionKey, PartitionKeyDefinition, PropertyPath, Value};
+use orrery_model::{Number, PropertyPath, Value};
 use orrery_sql::{BinaryOp, LogicalOp, UnaryOp};
 
 use crate::compile::Origin;
@@ -19,55 +19,6 @@ pub enum KeyFilter {
     Points(Vec<Vec<Value>>),
     /// The filter contradicts itself, or the query reads no item.
     Nothing,
-}
-
-/// A range of effective partition keys that a query has to look at.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyRange {
-    pub min: Epk,
-    pub max: Epk,
-    /// A single key is a range that includes its end.
-    pub max_inclusive: bool,
-}
-
-impl KeyFilter {
-    /// The ranges of a container's hash space, in order and each once.
-    pub fn ranges(&self, definition: &PartitionKeyDefinition) -> Vec<KeyRange> {
-        let points = match self {
-            KeyFilter::Any => return vec![KeyRange { min: Epk::MIN, max: Epk::max(), max_inclusive: false }],
-            KeyFilter::Nothing => {
-                return vec![KeyRange { min: Epk::MIN, max: Epk::MIN, max_inclusive: true }];
-            }
-            KeyFilter::Points(points) => points,
-        };
-        let mut ranges: Vec<KeyRange> = points
-            .iter()
-            .map(|point| {
-                let key = PartitionKey(point.iter().map(component).collect());
-                if point.len() < definition.paths.len() {
-                    let (min, max) = definition.effective_prefix(&key);
-                    return KeyRange { min, max, max_inclusive: false };
-                }
-                let epk = definition.effective(&key);
-                KeyRange { min: epk.clone(), max: epk, max_inclusive: true }
-            })
-            .collect();
-        ranges.sort();
-        ranges.dedup();
-        ranges
-    }
-}
-
-/// A value as part of a partition key. Items whose key would be an array or object have none, which is
-/// the undefined key.
-fn component(value: &Value) -> KeyComponent {
-    match value {
-        Value::Null => KeyComponent::Null,
-        Value::Bool(value) => KeyComponent::Bool(*value),
-        Value::Number(number) => KeyComponent::Number(number.as_f64()),
-        Value::String(text) => KeyComponent::String(text.clone()),
-        Value::Undefined | Value::Array(_) | Value::Object(_) => KeyComponent::Undefined,
-    }
 }
 
 /// More keys than this are not worth telling apart from all keys.

@@ -87,7 +87,7 @@ fn paged(prepared: &Prepared, items: &[RowView<'_>], size: usize) -> Vec<Vec<u8>
     let mut next = 0;
     loop {
         let mut page = Vec::new();
-        let mut execution = Execution::resume(prepared, progress);
+        let mut execution = Execution::resume(prepared, progress.passed, progress.swallow);
         let mut sink = |row: &[u8]| {
             page.push(row.to_vec());
             if page.len() == size { Flow::Stop } else { Flow::More }
@@ -117,6 +117,43 @@ fn paged(prepared: &Prepared, items: &[RowView<'_>], size: usize) -> Vec<Vec<u8>
         }
         assert!(all.len() < 100_000, "pages never end");
     }
+}
+
+#[test]
+fn the_deepest_queries_fit_the_stack() {
+    let item = parse_json(br#"{"x":[1,2],"b":true}"#, &ParseOptions::default()).unwrap();
+    let levels = orrery_sql::NESTING_MAX - 4;
+    for text in [
+        format!("SELECT VALUE {}c.b FROM c", "NOT ".repeat(levels)),
+        format!("SELECT VALUE {} FROM c", vec!["c.x[0]"; levels].join(" + ")),
+        format!("SELECT VALUE {}c.x{} FROM c", "[".repeat(levels), "]".repeat(levels)),
+        format!("SELECT VALUE {}c.b{} FROM c", "IIF(true, ".repeat(levels), ", 1)".repeat(levels)),
+        format!("SELECT VALUE {}c.b{} FROM c", "(SELECT VALUE ".repeat(levels / 2), ")".repeat(levels / 2)),
+        format!(
+            "SELECT VALUE r FROM {}c{} AS r",
+            "(SELECT VALUE z FROM ".repeat(levels / 3),
+            " AS z)".repeat(levels / 3)
+        ),
+    ] {
+        let prepared = prepare(&text).unwrap_or_else(|| panic!("refused {text}"));
+        let rows = run_all(&prepared, views(std::slice::from_ref(&item))).unwrap();
+        assert_eq!(rows.len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_limited_sort_over_many_items_is_the_start_of_the_whole_sort() {
+    let items: Vec<Vec<u8>> = (0..3000u64)
+        .map(|n| {
+            let key = n.wrapping_mul(2_654_435_761) % 500;
+            parse_json(format!("{{\"n\":{n},\"k\":{key}}}").as_bytes(), &ParseOptions::default()).unwrap()
+        })
+        .collect();
+    let items = views(&items);
+    let rows = |text: &str| run_all(&prepare(text).unwrap(), items.iter().copied()).unwrap();
+    let all = rows("SELECT VALUE c.n FROM c ORDER BY c.k DESC");
+    assert_eq!(rows("SELECT TOP 10 VALUE c.n FROM c ORDER BY c.k DESC"), all[..10]);
+    assert_eq!(rows("SELECT VALUE c.n FROM c ORDER BY c.k DESC OFFSET 700 LIMIT 9"), all[700..709]);
 }
 
 proptest! {

@@ -64,7 +64,9 @@ fn load(path: &Path) -> Result<Option<KeptCertificate>> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {shown}")),
-        Ok(metadata) if metadata.len() > FILE_BYTES_MAX => anyhow::bail!("{shown} is too large for a certificate"),
+        Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
+            anyhow::bail!("{shown} is too large for a certificate")
+        }
         Ok(_) => {}
     }
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
@@ -143,7 +145,8 @@ fn write_atomically(path: &Path, text: &str, replace: Replace) -> Result<()> {
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let unfinished = Unfinished(path.with_extension(format!("pem.new-{}-{number}", std::process::id())));
     let write = || -> std::io::Result<()> {
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished.0)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished.0)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         match replace {
@@ -164,7 +167,9 @@ impl Drop for Unfinished {
 }
 
 fn host_name() -> Option<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname")).ok()?;
+    let text = fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| fs::read_to_string("/etc/hostname"))
+        .ok()?;
     let name = text.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     (!name.is_empty() && name.len() <= 253 && name.chars().all(plain)).then(|| name.to_owned())
@@ -186,7 +191,9 @@ mod tests {
     fn it_is_made_once_and_kept_private() {
         let directory = tempfile::tempdir().unwrap();
         let made = load_or_make(directory.path(), &["db.example".into()]).unwrap();
-        assert!(made.names.contains(&"localhost".to_owned()) && made.names.contains(&"db.example".to_owned()));
+        assert!(
+            made.names.contains(&"localhost".to_owned()) && made.names.contains(&"db.example".to_owned())
+        );
         assert_eq!(load_or_make(directory.path(), &[]).unwrap(), made);
         assert_eq!(load_or_make(directory.path(), &["db.example".into()]).unwrap(), made);
         let mode = fs::metadata(directory.path().join(FILE_NAME)).unwrap().permissions().mode();
@@ -217,7 +224,8 @@ mod tests {
     fn two_makers_agree() {
         let directory = tempfile::tempdir().unwrap();
         let made: Vec<KeptCertificate> = std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..4).map(|_| scope.spawn(|| load_or_make(directory.path(), &[]).unwrap())).collect();
+            let makers: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| load_or_make(directory.path(), &[]).unwrap())).collect();
             makers.into_iter().map(|maker| maker.join().unwrap()).collect()
         });
         assert!(made.iter().all(|one| *one == made[0]));

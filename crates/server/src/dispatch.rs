@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
 use crate::api::{Api, ConnectionInfo, Refusal, SharedBackend, Summary};
-use crate::limits::{BODIES_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX};
+use crate::limits::{BODIES_BYTES_MAX, DISCARDED_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX};
 use crate::log::LogSink;
 use crate::metrics::Metrics;
 use crate::request_log::{Line, RequestLog};
@@ -36,12 +36,31 @@ pub struct Dispatcher<A> {
 }
 
 impl<A: Api> Dispatcher<A> {
-    pub fn new(api: A, backend: SharedBackend, request_log: RequestLog, log: LogSink, request_timeout: Duration) -> Self {
+    pub fn new(
+        api: A,
+        backend: SharedBackend,
+        request_log: RequestLog,
+        log: LogSink,
+        request_timeout: Duration,
+    ) -> Self {
         let metrics = Metrics::new(A::NAME);
-        Dispatcher { api, backend, metrics, request_log, log, request_timeout, bodies_bytes: AtomicUsize::new(0) }
+        Dispatcher {
+            api,
+            backend,
+            metrics,
+            request_log,
+            log,
+            request_timeout,
+            bodies_bytes: AtomicUsize::new(0),
+        }
     }
 
-    pub async fn answer(&self, request: Request<Incoming>, connection: ConnectionInfo, watch: &Watch) -> Response<Bytes> {
+    pub async fn answer(
+        &self,
+        request: Request<Incoming>,
+        connection: ConnectionInfo,
+        watch: &Watch,
+    ) -> Response<Bytes> {
         let began = Instant::now();
         let in_flight = InFlight::enter(&self.metrics, watch);
         if let Some(response) = self.own_path(&request) {
@@ -64,7 +83,8 @@ impl<A: Api> Dispatcher<A> {
         let status = response.status().as_u16();
         self.metrics.request(summary.operation, status, duration_us, summary.charge_ru);
         if self.request_log.wants(status) {
-            let activity = response.headers().get(ACTIVITY_ID).and_then(|value| value.to_str().ok()).unwrap_or("");
+            let activity =
+                response.headers().get(ACTIVITY_ID).and_then(|value| value.to_str().ok()).unwrap_or("");
             self.request_log.write(&Line {
                 method: method.as_str(),
                 path: uri.path(),
@@ -109,18 +129,39 @@ impl<A: Api> Dispatcher<A> {
         if body.is_end_stream() {
             return Ok(Request::from_parts(head, Bytes::new()));
         }
-        let bytes_max = self.api.body_bytes_max() as u64;
-        let announced = body.size_hint().exact();
-        if announced.is_some_and(|bytes| bytes > bytes_max) {
-            self.metrics.bodies_refused.fetch_add(1, Relaxed);
-            return Err(Refusal::BodyTooLarge);
-        }
-        let received = within(self.request_timeout, self.collect(body, announced, bytes_max)).await;
+        let waits_to_be_asked = head.headers.contains_key(header::EXPECT);
+        let received = within(self.request_timeout, self.receive_body(body, waits_to_be_asked)).await;
         let bytes = received.unwrap_or(Err(Refusal::TimedOut))?;
         Ok(Request::from_parts(head, bytes))
     }
 
-    async fn collect(&self, mut body: Incoming, announced: Option<u64>, bytes_max: u64) -> Result<Bytes, Refusal> {
+    async fn receive_body(&self, mut body: Incoming, waits_to_be_asked: bool) -> Result<Bytes, Refusal> {
+        let bytes_max = self.api.body_bytes_max() as u64;
+        let announced = body.size_hint().exact();
+        let result = match announced {
+            Some(bytes) if bytes > bytes_max => Err(Refusal::BodyTooLarge),
+            _ => self.collect(&mut body, announced, bytes_max).await,
+        };
+        if result == Err(Refusal::BodyTooLarge) {
+            self.metrics.bodies_refused.fetch_add(1, Relaxed);
+            // A client that is still sending does not read: closing now would show it a broken connection instead of
+            // the refusal. One that asked first (`Expect`) has sent nothing.
+            let mut left = if waits_to_be_asked { 0 } else { DISCARDED_BYTES_MAX };
+            while left > 0
+                && let Some(Ok(frame)) = body.frame().await
+            {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            }
+        }
+        result
+    }
+
+    async fn collect(
+        &self,
+        body: &mut Incoming,
+        announced: Option<u64>,
+        bytes_max: u64,
+    ) -> Result<Bytes, Refusal> {
         let mut first = Bytes::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| Refusal::BodyBroken)?.into_data() else { continue };
@@ -141,7 +182,6 @@ impl<A: Api> Dispatcher<A> {
             let Ok(data) = frame.map_err(|_| Refusal::BodyBroken)?.into_data() else { continue };
             let length = bytes.len() + data.len();
             if length as u64 > bytes_max {
-                self.metrics.bodies_refused.fetch_add(1, Relaxed);
                 return Err(Refusal::BodyTooLarge);
             }
             reserved.grow_to(length)?;

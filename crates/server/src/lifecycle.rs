@@ -69,7 +69,10 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Signals> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
     }
 
     async fn next(&mut self) -> &'static str {
@@ -182,7 +185,12 @@ mod tests {
     fn the_block_says_where_what_and_with_which_key() {
         let config = Config { data_dir: "/data".into(), ..defaults() };
         let text = block(&config, &["127.0.0.1:4711".parse().unwrap()]);
-        for part in ["http://127.0.0.1:4711  https://127.0.0.1:4711", "embedded, in /data", "strict", "AccountEndpoint=http://127.0.0.1:4711/"] {
+        for part in [
+            "http://127.0.0.1:4711  https://127.0.0.1:4711",
+            "embedded, in /data",
+            "strict",
+            "AccountEndpoint=http://127.0.0.1:4711/",
+        ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
     }

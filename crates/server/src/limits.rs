@@ -11,6 +11,8 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 8192;
 /// Bodies being received at one time, over all connections: what a flood of uploads may cost in memory.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// What is read, and thrown away, of a body that is refused for its size.
+pub const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Concurrent streams of one HTTP/2 connection.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// Flow-control window of an HTTP/2 stream and connection: a whole body of 2 MB needs few round trips.

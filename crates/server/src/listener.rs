@@ -82,7 +82,12 @@ pub async fn accept<A: Api>(listener: TcpListener, port: Arc<Port<A>>) {
     }
 }
 
-async fn serve<A: Api>(tcp: TcpStream, peer: SocketAddr, watch: Arc<Watch>, port: &Arc<Port<A>>) -> io::Result<()> {
+async fn serve<A: Api>(
+    tcp: TcpStream,
+    peer: SocketAddr,
+    watch: Arc<Watch>,
+    port: &Arc<Port<A>>,
+) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let metrics = &port.dispatcher.metrics;

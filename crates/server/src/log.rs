@@ -102,7 +102,9 @@ fn write_batches(shared: &Shared, mut output: impl Write) {
         }
         let dropped = shared.dropped.load(Relaxed);
         if dropped > reported {
-            batch.extend_from_slice(format!("log: {} lines dropped, the output was too slow\n", dropped - reported).as_bytes());
+            batch.extend_from_slice(
+                format!("log: {} lines dropped, the output was too slow\n", dropped - reported).as_bytes(),
+            );
             reported = dropped;
         }
         // A log that cannot be written (closed pipe) has nobody left to tell.
@@ -118,7 +120,8 @@ fn write_batches(shared: &Shared, mut output: impl Write) {
 
 /// Makes `tracing` events go to the sink, in the configured format. The first call of a process counts.
 pub fn install(config: &LogConfig, sink: &LogSink) {
-    let filter = config.level.parse::<Targets>().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
+    let filter =
+        config.level.parse::<Targets>().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
     let sink = sink.clone();
     let writer = move || EventWriter(sink.clone());
     let registry = tracing_subscriber::registry().with(filter);
@@ -126,9 +129,9 @@ pub fn install(config: &LogConfig, sink: &LogSink) {
         LogFormat::Text => {
             registry.with(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)).try_init()
         }
-        LogFormat::Json => {
-            registry.with(tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(writer)).try_init()
-        }
+        LogFormat::Json => registry
+            .with(tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(writer))
+            .try_init(),
     };
     // A second server in one process (tests) logs through the first one's subscriber.
     drop(installed);

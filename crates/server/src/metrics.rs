@@ -13,8 +13,8 @@ use crate::limits::OPERATIONS_MAX;
 
 /// Upper bounds of the latency buckets.
 const BUCKETS_US: [u64; 17] = [
-    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
-    10_000_000,
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 10_000_000,
 ];
 
 const CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "429", "5xx"];
@@ -116,18 +116,63 @@ impl Metrics {
         };
         let signed = |cell: &AtomicI64| i128::from(cell.load(Relaxed));
         let unsigned = |cell: &AtomicU64| i128::from(cell.load(Relaxed));
-        one("orrery_requests_in_flight", "gauge", "Requests being answered.", signed(&self.requests_in_flight));
-        one("orrery_connections_plain", "gauge", "Open connections without TLS.", signed(&self.connections_plain));
+        one(
+            "orrery_requests_in_flight",
+            "gauge",
+            "Requests being answered.",
+            signed(&self.requests_in_flight),
+        );
+        one(
+            "orrery_connections_plain",
+            "gauge",
+            "Open connections without TLS.",
+            signed(&self.connections_plain),
+        );
         one("orrery_connections_tls", "gauge", "Open connections with TLS.", signed(&self.connections_tls));
-        one("orrery_connections_accepted_total", "counter", "Connections accepted.", unsigned(&self.connections_accepted));
-        one("orrery_connections_refused_total", "counter", "Connections above the limit.", unsigned(&self.connections_refused));
-        one("orrery_connections_timed_out_total", "counter", "Connections closed as idle or slow.", unsigned(&self.connections_timed_out));
+        one(
+            "orrery_connections_accepted_total",
+            "counter",
+            "Connections accepted.",
+            unsigned(&self.connections_accepted),
+        );
+        one(
+            "orrery_connections_refused_total",
+            "counter",
+            "Connections above the limit.",
+            unsigned(&self.connections_refused),
+        );
+        one(
+            "orrery_connections_timed_out_total",
+            "counter",
+            "Connections closed as idle or slow.",
+            unsigned(&self.connections_timed_out),
+        );
         one("orrery_tls_failures_total", "counter", "Failed TLS handshakes.", unsigned(&self.tls_failures));
-        one("orrery_bodies_refused_total", "counter", "Request bodies above a limit.", unsigned(&self.bodies_refused));
-        one("orrery_panics_total", "counter", "Requests that ended in a defect of the server.", unsigned(&self.panics));
+        one(
+            "orrery_bodies_refused_total",
+            "counter",
+            "Request bodies above a limit.",
+            unsigned(&self.bodies_refused),
+        );
+        one(
+            "orrery_panics_total",
+            "counter",
+            "Requests that ended in a defect of the server.",
+            unsigned(&self.panics),
+        );
         one("orrery_log_lines_dropped_total", "counter", "Log lines dropped.", i128::from(log_lines_dropped));
         if let Some(store) = store {
-            let StoreFigures { disk_bytes, log_bytes, commits, groups, syncs, flushes, compactions, snapshots_open, .. } = *store;
+            let StoreFigures {
+                disk_bytes,
+                log_bytes,
+                commits,
+                groups,
+                syncs,
+                flushes,
+                compactions,
+                snapshots_open,
+                ..
+            } = *store;
             one("orrery_store_disk_bytes", "gauge", "Bytes of table files.", disk_bytes.into());
             one("orrery_store_log_bytes", "gauge", "Bytes of the write-ahead log.", log_bytes.into());
             one("orrery_store_commits_total", "counter", "Commits.", commits.into());
@@ -136,12 +181,21 @@ impl Metrics {
             one("orrery_store_flushes_total", "counter", "Memory tables written to disk.", flushes.into());
             one("orrery_store_compactions_total", "counter", "Compactions.", compactions.into());
             one("orrery_store_snapshots_open", "gauge", "Open snapshots.", snapshots_open.into());
-            one("orrery_store_writes_stopped", "gauge", "1 after a failed write: reads only.", store.writes_stopped.into());
+            one(
+                "orrery_store_writes_stopped",
+                "gauge",
+                "1 after a failed write: reads only.",
+                store.writes_stopped.into(),
+            );
         }
         if let Some((resident_bytes, cpu_ms)) = process_figures() {
             one("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes.into());
             let name = "process_cpu_seconds_total";
-            let _ = writeln!(text, "# HELP {name} CPU time.\n# TYPE {name} counter\n{name} {}", cpu_ms as f64 / 1000.0);
+            let _ = writeln!(
+                text,
+                "# HELP {name} CPU time.\n# TYPE {name} counter\n{name} {}",
+                cpu_ms as f64 / 1000.0
+            );
         }
         let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(
@@ -154,12 +208,18 @@ impl Metrics {
     fn render_requests(&self, text: &mut String) -> std::fmt::Result {
         let api = self.api;
         let operations = || self.operations.iter().map_while(OnceLock::get);
-        writeln!(text, "# HELP orrery_requests_total Requests answered.\n# TYPE orrery_requests_total counter")?;
+        writeln!(
+            text,
+            "# HELP orrery_requests_total Requests answered.\n# TYPE orrery_requests_total counter"
+        )?;
         for operation in operations() {
             for (class, count) in CLASSES.iter().zip(&operation.by_class) {
                 let (name, count) = (operation.name, count.load(Relaxed));
                 if count > 0 {
-                    writeln!(text, "orrery_requests_total{{api=\"{api}\",operation=\"{name}\",status=\"{class}\"}} {count}")?;
+                    writeln!(
+                        text,
+                        "orrery_requests_total{{api=\"{api}\",operation=\"{name}\",status=\"{class}\"}} {count}"
+                    )?;
                 }
             }
         }
@@ -170,7 +230,10 @@ impl Metrics {
             writeln!(text, "{family}{{api=\"{api}\",operation=\"{}\"}} {ru}", operation.name)?;
         }
         let family = "orrery_request_duration_seconds";
-        writeln!(text, "# HELP {family} Time from the end of the headers to the answer.\n# TYPE {family} histogram")?;
+        writeln!(
+            text,
+            "# HELP {family} Time from the end of the headers to the answer.\n# TYPE {family} histogram"
+        )?;
         for operation in operations() {
             let labels = format!("api=\"{api}\",operation=\"{}\"", operation.name);
             let mut total = 0;

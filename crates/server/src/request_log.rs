@@ -86,7 +86,11 @@ impl RequestLog {
     pub fn report_held_back(&self) {
         let count = self.held_back.swap(0, Relaxed);
         if count > 0 {
-            tracing::info!(count, per_second_max = self.rate_max, "request lines not shown (--log-requests-rate)");
+            tracing::info!(
+                count,
+                per_second_max = self.rate_max,
+                "request lines not shown (--log-requests-rate)"
+            );
         }
     }
 
@@ -171,11 +175,25 @@ mod tests {
     use super::*;
 
     fn line(path: &str, status: u16) -> Line<'_> {
-        Line { method: "GET", path, operation: "read_item", status, substatus: 0, charge_ru: 1.5, duration_us: 31, activity: "a-b" }
+        Line {
+            method: "GET",
+            path,
+            operation: "read_item",
+            status,
+            substatus: 0,
+            charge_ru: 1.5,
+            duration_us: 31,
+            activity: "a-b",
+        }
     }
 
     fn log(requests: LogRequests, rate_max: u32) -> RequestLog {
-        let config = LogConfig { format: LogFormat::Text, level: "info".into(), requests, requests_rate_max: rate_max };
+        let config = LogConfig {
+            format: LogFormat::Text,
+            level: "info".into(),
+            requests,
+            requests_rate_max: rate_max,
+        };
         RequestLog::new(&config, LogSink::start(std::io::sink()).unwrap())
     }
 

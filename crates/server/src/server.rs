@@ -58,7 +58,8 @@ impl<A: Api> Server<A> {
             None if config.ephemeral => CertificateSource::Ephemeral { names },
             None => CertificateSource::Kept { data_dir: config.data_dir.clone(), names },
         };
-        let keeps_certificate = config.tls != TlsMode::Off && !matches!(source, CertificateSource::Ephemeral { .. });
+        let keeps_certificate =
+            config.tls != TlsMode::Off && !matches!(source, CertificateSource::Ephemeral { .. });
         let request_log = RequestLog::new(&config.log, log.clone());
         let port = Port {
             dispatcher: Dispatcher::new(api, backend, request_log, log, config.request_timeout),

@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
 use orrery_api_nosql::{
-    AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, RequestSummary, Service, ServiceConfig,
+    AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, RequestSummary, Service,
+    ServiceConfig,
 };
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
@@ -47,7 +48,8 @@ fn open_directory(path: &Path) -> Result<EmbeddedStore> {
 
 fn service_config(config: &Config) -> Result<ServiceConfig> {
     let Keys { primary, secondary, readonly, secondary_readonly } = &config.keys;
-    let bytes = |key: Option<&String>| STANDARD.decode(key.map_or("", String::as_str)).context("a key is not base64");
+    let bytes =
+        |key: Option<&String>| STANDARD.decode(key.map_or("", String::as_str)).context("a key is not base64");
     Ok(ServiceConfig {
         keys: AccountKeys {
             primary: bytes(Some(primary))?,

@@ -54,9 +54,12 @@ fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
             CertificateDer::pem_file_iter(chain)
                 .and_then(Iterator::collect::<Result<Vec<_>, _>>)
                 .with_context(|| format!("--tls-certificate: cannot read {}", chain.display()))?,
-            PrivateKeyDer::from_pem_file(key).with_context(|| format!("--tls-key: cannot read {}", key.display()))?,
+            PrivateKeyDer::from_pem_file(key)
+                .with_context(|| format!("--tls-key: cannot read {}", key.display()))?,
         ),
-        CertificateSource::Kept { data_dir, names } => parse_kept(certificate::load_or_make(data_dir, names)?)?,
+        CertificateSource::Kept { data_dir, names } => {
+            parse_kept(certificate::load_or_make(data_dir, names)?)?
+        }
         CertificateSource::Ephemeral { names } => parse_kept(certificate::make_ephemeral(names)?)?,
     };
     if chain.is_empty() {
@@ -72,7 +75,9 @@ fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
     Ok(config)
 }
 
-fn parse_kept(kept: certificate::KeptCertificate) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+fn parse_kept(
+    kept: certificate::KeptCertificate,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     Ok((
         vec![CertificateDer::from_pem_slice(kept.certificate_pem.as_bytes())?],
         PrivateKeyDer::from_pem_slice(kept.key_pem.as_bytes())?,

@@ -47,7 +47,10 @@ pub struct Watch {
 impl Watch {
     /// Bytes came in. Called for every read.
     pub fn bytes_arrived(&self) {
-        if self.phase.load(Relaxed) == IDLE && self.requests.load(Relaxed) == 0 && !self.multiplexed.load(Relaxed) {
+        if self.phase.load(Relaxed) == IDLE
+            && self.requests.load(Relaxed) == 0
+            && !self.multiplexed.load(Relaxed)
+        {
             self.enter(OPENING);
         }
     }
@@ -157,7 +160,9 @@ impl Connections {
             let (limit, order) = match watch.phase.load(Relaxed) {
                 OPENING => (ticks(HEADER_TIMEOUT), ORDER_CLOSE),
                 // Told to finish and still there: the other side does not take what was sent.
-                _ if watch.order.load(Relaxed) == ORDER_FINISH => (ticks(idle_timeout) + ticks(HEADER_TIMEOUT), ORDER_CLOSE),
+                _ if watch.order.load(Relaxed) == ORDER_FINISH => {
+                    (ticks(idle_timeout) + ticks(HEADER_TIMEOUT), ORDER_CLOSE)
+                }
                 _ => (ticks(idle_timeout), ORDER_FINISH),
             };
             if age > limit && watch.order.load(Relaxed) < order {

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use crate::queue::Queue;
 use crate::store::{
-    Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats, Store,
-    StoreError, StoreStats, Table,
+    Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats,
+    Store, StoreError, StoreStats, Table,
 };
 
 /// Fails the commit with this number (counted from 1 over all spaces) and every later one, as a store does whose disk
@@ -203,7 +203,10 @@ impl Snapshot for CountingSnapshot {
 
     fn scan(&self, table: Table, range: KeyRange, direction: Direction) -> Box<dyn RowIterator> {
         add(&self.counts.scans, 1);
-        Box::new(CountingRows { inner: self.inner.scan(table, range, direction), counts: self.counts.clone() })
+        Box::new(CountingRows {
+            inner: self.inner.scan(table, range, direction),
+            counts: self.counts.clone(),
+        })
     }
 }
 

@@ -186,12 +186,27 @@ impl<'k> ItemKey<'k> {
 /// The parts of a key in `Table::Feed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedTableKey<'k> {
-    Feed { lsn: u64, sub: u8 },
-    Expiry { second: u32, item_key: &'k [u8] },
-    Unique { epk: Cow<'k, [u8]>, partition_key: Cow<'k, [u8]>, constraint: u16, values: &'k [u8] },
-    Meta { name: &'k str },
+    Feed {
+        lsn: u64,
+        sub: u8,
+    },
+    Expiry {
+        second: u32,
+        item_key: &'k [u8],
+    },
+    Unique {
+        epk: Cow<'k, [u8]>,
+        partition_key: Cow<'k, [u8]>,
+        constraint: u16,
+        values: &'k [u8],
+    },
+    Meta {
+        name: &'k str,
+    },
     /// `logical_partition` is what [`logical_partition`] made.
-    Purge { logical_partition: &'k [u8] },
+    Purge {
+        logical_partition: &'k [u8],
+    },
 }
 
 impl<'k> FeedTableKey<'k> {

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 
 use crate::queue::Queue;
 use crate::store::{
-    Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats, Store,
-    StoreError, StoreStats, TABLES, Table,
+    Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats,
+    Store, StoreError, StoreStats, TABLES, Table,
 };
 
 /// Rows that an iterator takes from the map at once.
@@ -51,10 +51,25 @@ struct Maps {
 }
 
 enum Request {
-    Commit { space: Arc<SpaceState>, id: SpaceId, epoch: u64, failed: Arc<Failed>, commit: Commit, done: Done },
-    Open { id: SpaceId, reply: Reply<(Arc<SpaceState>, u64)> },
-    Drop { id: SpaceId, reply: Reply<()> },
-    Close { reply: Reply<()> },
+    Commit {
+        space: Arc<SpaceState>,
+        id: SpaceId,
+        epoch: u64,
+        failed: Arc<Failed>,
+        commit: Commit,
+        done: Done,
+    },
+    Open {
+        id: SpaceId,
+        reply: Reply<(Arc<SpaceState>, u64)>,
+    },
+    Drop {
+        id: SpaceId,
+        reply: Reply<()>,
+    },
+    Close {
+        reply: Reply<()>,
+    },
 }
 
 type Reply<T> = std::sync::mpsc::SyncSender<Result<T, StoreError>>;

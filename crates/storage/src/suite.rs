@@ -12,8 +12,8 @@ use std::sync::mpsc;
 use bytes::Bytes;
 
 use crate::store::{
-    Commit, Direction, Durability, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId, Store, StoreError, TABLES,
-    Table, VALUE_BYTES_MAX,
+    Commit, Direction, Durability, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId, Store, StoreError,
+    TABLES, Table, VALUE_BYTES_MAX,
 };
 
 type Open<'o> = &'o dyn Fn() -> Arc<dyn Store>;
@@ -96,7 +96,9 @@ fn rows_are_read_back_in_order(open: Open<'_>) {
 fn ranges_hold_exactly_what_they_say(open: Open<'_>) {
     let (_store, space) = open_space(open);
     let all: Vec<Bytes> =
-        [&b"a"[..], b"a\0", b"ab", b"b", b"b\xFF", b"b\xFF\xFF", b"c", b"\xFF", b"\xFF\xFF"].map(Bytes::from_static).into();
+        [&b"a"[..], b"a\0", b"ab", b"b", b"b\xFF", b"b\xFF\xFF", b"c", b"\xFF", b"\xFF\xFF"]
+            .map(Bytes::from_static)
+            .into();
     let mut commit = Commit::default();
     for key in &all {
         commit.put(Table::Items, key.clone(), "");
@@ -220,7 +222,8 @@ fn tables_and_spaces_are_apart(open: Open<'_>) {
         assert_eq!(rows(&*snapshot, table, KeyRange::all(), Direction::Reverse).len(), 1);
     }
     for other in &others {
-        let rows = rows(&*other.snapshot().expect("snapshot"), Table::Items, KeyRange::all(), Direction::Forward);
+        let rows =
+            rows(&*other.snapshot().expect("snapshot"), Table::Items, KeyRange::all(), Direction::Forward);
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1].value, format!("{:?}", other.id()));
     }
@@ -235,7 +238,8 @@ fn commits_are_applied_in_the_order_of_submission(open: Open<'_>) {
         commit.put(Table::Feed, number.to_be_bytes().to_vec(), "");
         let durability = if number % 3 == 0 { Durability::Strict } else { Durability::Relaxed };
         let sender = sender.clone();
-        let done = Box::new(move |result: Result<(), StoreError>| sender.send((number, result)).expect("awaited"));
+        let done =
+            Box::new(move |result: Result<(), StoreError>| sender.send((number, result)).expect("awaited"));
         space.submit(commit, durability, done);
     }
     for number in 0..300 {
@@ -285,7 +289,11 @@ fn a_callback_may_submit(open: Open<'_>) {
         assert!(next.snapshot().expect("snapshot").get(Table::Items, b"first").expect("get").is_some());
         let mut second = Commit::default();
         second.put(Table::Items, "second", "");
-        next.submit(second, Durability::Strict, Box::new(move |result| sender.send(result).expect("awaited")));
+        next.submit(
+            second,
+            Durability::Strict,
+            Box::new(move |result| sender.send(result).expect("awaited")),
+        );
     });
     space.submit(first, Durability::Strict, chained);
     receiver.recv().expect("answered").expect("commits");
@@ -334,7 +342,10 @@ fn rows_outside_the_limits_are_refused(open: Open<'_>) {
         assert!(commit.check().is_err());
         let refused = space.commit(commit, Durability::Strict);
         assert!(matches!(refused, Err(StoreError::Limit(_))), "{refused:?}");
-        assert!(keys(&*snapshot(&*space), KeyRange::all(), Direction::Forward).is_empty(), "nothing of it is applied");
+        assert!(
+            keys(&*snapshot(&*space), KeyRange::all(), Direction::Forward).is_empty(),
+            "nothing of it is applied"
+        );
     }
 }
 
@@ -385,7 +396,11 @@ fn a_dropped_space_is_empty(open: Open<'_>) {
     }
     let before = snapshot(&*space);
     store.drop_space(SPACE).expect("drops");
-    assert_eq!(rows(&*before, Table::Items, KeyRange::all(), Direction::Forward).len(), 20, "older snapshots stay");
+    assert_eq!(
+        rows(&*before, Table::Items, KeyRange::all(), Direction::Forward).len(),
+        20,
+        "older snapshots stay"
+    );
     assert!(keys(&*snapshot(&*space), KeyRange::all(), Direction::Forward).is_empty());
     let mut commit = Commit::default();
     commit.put(Table::Items, "late", "");
@@ -408,7 +423,11 @@ fn a_closed_store_refuses(open: Open<'_>) {
     let before = snapshot(&*space);
     store.close().expect("closes");
     store.close().expect("closes twice");
-    assert_eq!(before.get(Table::Items, b"key").expect("get"), Some("value".into()), "an open snapshot goes on");
+    assert_eq!(
+        before.get(Table::Items, b"key").expect("get"),
+        Some("value".into()),
+        "an open snapshot goes on"
+    );
     assert!(matches!(space.commit(Commit::default(), Durability::Strict), Err(StoreError::Closed)));
     assert!(matches!(store.open_space(SPACE), Err(StoreError::Closed)));
     assert!(matches!(store.drop_space(SPACE), Err(StoreError::Closed)));

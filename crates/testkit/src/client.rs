@@ -11,7 +11,8 @@ use hmac::{Hmac, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::Sha256;
 
-pub const EMULATOR_KEY: &str = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+pub const EMULATOR_KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer a test expects.
@@ -69,7 +70,14 @@ impl Client {
         self.send("GET", path, link, kind, headers, "")
     }
 
-    pub fn post(&mut self, path: &str, link: &str, kind: &str, headers: &[(&str, &str)], body: &str) -> Result<Reply> {
+    pub fn post(
+        &mut self,
+        path: &str,
+        link: &str,
+        kind: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Reply> {
         self.send("POST", path, link, kind, headers, body)
     }
 
@@ -129,7 +137,11 @@ fn read_reply(stream: &mut impl BufRead, head_request: bool) -> Result<Reply> {
         Ok(line.trim_end().to_owned())
     };
     let first = next_line(stream)?;
-    let status = first.split(' ').nth(1).and_then(|text| text.parse().ok()).with_context(|| format!("no status: {first}"))?;
+    let status = first
+        .split(' ')
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .with_context(|| format!("no status: {first}"))?;
     let mut headers = Vec::new();
     loop {
         let line = next_line(stream)?;

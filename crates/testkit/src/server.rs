@@ -26,7 +26,8 @@ pub struct TestServer {
 impl TestServer {
     /// Starts `program serve` with a fresh data directory and further arguments (`--ephemeral` leaves the directory unused).
     pub fn start(program: &Path, arguments: &[&str]) -> Result<TestServer> {
-        let directory = tempfile::Builder::new().prefix("orrery-test-").tempdir().context("no temporary directory")?;
+        let directory =
+            tempfile::Builder::new().prefix("orrery-test-").tempdir().context("no temporary directory")?;
         let mut server = TestServer {
             program: program.to_owned(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
@@ -46,13 +47,21 @@ impl TestServer {
         }
         let began = Instant::now();
         let mut command = Command::new(&self.program);
-        command.arg("serve").args(["--listen", "127.0.0.1:0", "--log-format", "json", "--log-requests", "errors"]);
+        command.arg("serve").args([
+            "--listen",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+            "--log-requests",
+            "errors",
+        ]);
         if !self.arguments.iter().any(|argument| argument == "--ephemeral") {
             command.arg("--data-dir").arg(self.data_dir());
         }
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(self.log_file()?);
         // The surroundings of a developer must not change what a test does.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ORRERY_")) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ORRERY_"))
+        {
             command.env_remove(name);
         }
         let mut child = command.spawn().with_context(|| format!("cannot run {}", self.program.display()))?;
@@ -73,8 +82,12 @@ impl TestServer {
             bail!("the server did not start:\n{}", self.log());
         };
         self.start_ms = began.elapsed().as_millis();
-        let value: serde_json::Value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?;
-        self.address = value["listen"][0].as_str().and_then(|text| text.parse().ok()).with_context(|| format!("no address: {line}"))?;
+        let value: serde_json::Value =
+            serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?;
+        self.address = value["listen"][0]
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .with_context(|| format!("no address: {line}"))?;
         Ok(())
     }
 

@@ -468,7 +468,9 @@ def a_database_may_own_the_throughput(f):
     try:
         assert database.get_throughput().offer_throughput == 600
         container = database.create_container("shared", PartitionKey("/pk"))
-        refused(404, container.get_throughput)
+        assert container.create_item({"id": "a", "pk": "p"})["id"] == "a"
+        database.replace_throughput(800)
+        assert database.get_throughput().offer_throughput == 800
     finally:
         f.client.delete_database(database)
 

@@ -58,7 +58,7 @@ impl Attempt {
         };
         Authorizer::new(&self.keys, 900)
             .authorize(&claim)
-            .map_err(|error| (error.status.as_u16(), error.message))
+            .map_err(|error| (error.status.as_u16(), error.message.clone()))
     }
 }
 
@@ -72,7 +72,11 @@ fn the_documented_example_is_accepted() {
     attempt.authorization = Some(encode(&format!("type=master&ver=1.0&sig={EXAMPLE_SIGNATURE}")));
     assert_eq!(attempt.run(), Ok(Access::ReadWrite));
     attempt.authorization = Some(format!("type=master&ver=1.0&sig={EXAMPLE_SIGNATURE}"));
-    assert_eq!(attempt.run(), Ok(Access::ReadWrite), "clients that do not encode, with a plus in the signature");
+    assert_eq!(
+        attempt.run(),
+        Ok(Access::ReadWrite),
+        "clients that do not encode, with a plus in the signature"
+    );
 }
 
 #[test]
@@ -99,7 +103,9 @@ fn a_missing_or_unreadable_token_is_401_in_the_services_words() {
     let (status, message) = attempt.run().unwrap_err();
     assert_eq!(status, 401);
     assert!(message.starts_with("Required Header authorization is missing."), "{message}");
-    for text in ["x", "type=master", "type%3Dmaster%26ver%3D1.0%26sig%3D!!", "type=master&ver=1.0&sig=AAAA", "%FF"] {
+    for text in
+        ["x", "type=master", "type%3Dmaster%26ver%3D1.0%26sig%3D!!", "type=master&ver=1.0&sig=AAAA", "%FF"]
+    {
         attempt.authorization = Some(text.to_owned());
         let (status, message) = attempt.run().unwrap_err();
         assert_eq!(status, 401, "{text}");
@@ -170,7 +176,8 @@ fn read_only_keys_read_and_nothing_else() {
             let mut attempt = Attempt::new(method.clone(), path, &text);
             let key = std::mem::take(&mut attempt.keys.primary);
             // Every slot holds a key of its own, the one under test holds the signer's.
-            for (n, fill) in [&mut attempt.keys.primary, &mut attempt.keys.secondary].into_iter().enumerate() {
+            for (n, fill) in [&mut attempt.keys.primary, &mut attempt.keys.secondary].into_iter().enumerate()
+            {
                 *fill = vec![n as u8 + 1; 64];
             }
             *slot(&mut attempt.keys) = key;
@@ -200,7 +207,10 @@ fn emulator_token(key: &str, kid: &str, expires_s: u64) -> String {
     format!(
         "type=aad&ver=1.0&sig={}.{}.{}",
         part(format!(r#"{{"typ":"JWT","alg":"RS256","kid":"{kid}"}}"#)),
-        part(format!(r#"{{"aud":"https://localhost.localhost","nbf":{},"exp":{expires_s}}}"#, EXAMPLE_MS / 1000)),
+        part(format!(
+            r#"{{"aud":"https://localhost.localhost","nbf":{},"exp":{expires_s}}}"#,
+            EXAMPLE_MS / 1000
+        )),
         part(key.to_owned()),
     )
 }

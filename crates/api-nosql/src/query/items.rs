@@ -8,13 +8,13 @@
 //! is read again up to that item, and the position behind it is the continuation. Queries that must see everything
 //! first are run again for each page and skip what was delivered, within the limits of the query crate.
 //!
-//! Over several partitions the service's gateway only strings results together; it refuses what needs merging, with the
-//! plan by which the client can merge itself. See `plan` for what this server does about it.
+//! Over several partitions the gateway only strings results together; it refuses what needs merging, with the plan by
+//! which the client can merge itself (see `plan`).
 
 use http::{HeaderValue, StatusCode};
 use orrery_engine::{FeedContinuation, PageRequest, Position, Scope};
 use orrery_model::{KeyComponent, PartitionKey, Value};
-use orrery_query::{Execution, Flow, KeyFilter, Prepared};
+use orrery_query::{Execution, Flow, KeyFilter, Prepared, QueryEnv};
 
 use super::position::QueryPosition;
 use super::request::{self, QueryRequest};
@@ -41,14 +41,30 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let session = consistency::session(context)?;
     let request = QueryRequest::parse(context)?;
     let parsed = orrery_sql::parse_query(&request.text).map_err(|error| request::failed(&error, false))?;
-    let prepared = Prepared::new(&parsed, &request.parameters, &surroundings::of_container(context, &target))
-        .map_err(|error| request::failed(&error, false))?;
-    let scope = place(context, &target, &prepared, &parsed, &request)?;
-    let start = match continuation::of_request(context, &target.rid)? {
+    let env = surroundings::of_container(context, &target);
+    let prepare = |env: &QueryEnv| {
+        Prepared::new(&parsed, &request.parameters, env).map_err(|error| request::failed(&error, false))
+    };
+    // Which index a sort needs is a question for whoever runs it: the gateway's refusals come first.
+    let mut prepared = prepare(&QueryEnv { composite_indexes: None, ..env.clone() })?;
+    let scope = place(context, &target, &prepared, &parsed, &request, &env)?;
+    if prepared.needs().order_by {
+        prepared = prepare(&env)?;
+    }
+    let inside = !matches!(scope::of_request(context, &target)?, Scope::All);
+    let start = match continuation::of_request(context, &target.rid, inside)? {
         None => None,
         Some(bytes) => Some(QueryPosition::decode(&bytes).ok_or_else(continuation::invalid)?),
     };
-    let mut run = Run { target: &target, scope, session, page_size, page: Page::new(&target), at: None, scanned: Scanned::default() };
+    let mut run = Run {
+        target: &target,
+        scope,
+        session,
+        page_size,
+        page: Page::new(&target),
+        at: None,
+        scanned: Scanned::default(),
+    };
     let next = run.page(&prepared, start)?;
     run.answer(context, next)
 }
@@ -60,6 +76,7 @@ fn place(
     prepared: &Prepared,
     parsed: &orrery_sql::Query,
     request: &QueryRequest,
+    env: &QueryEnv,
 ) -> Result<Scope> {
     let scope = scope::of_request(context, target)?;
     let definition = target.container.definition();
@@ -83,7 +100,7 @@ fn place(
     if !context.flag(headers::ENABLE_CROSS_PARTITION) {
         return Err(ApiError::refused(CROSS_PARTITION_DISABLED));
     }
-    plan::refuse_merging(prepared, parsed, request, target)?;
+    plan::check_gateway(context, target, parsed, request, env)?;
     Ok(Scope::All)
 }
 
@@ -236,7 +253,9 @@ impl Run<'_> {
         while wanted > 0 {
             let again = self.read_quietly(feed, wanted)?;
             match again.items.iter().position(|item| item.number == last.number) {
-                Some(at) if at + 1 == again.items.len() => return Ok(again.continuation.or_else(|| feed.clone())),
+                Some(at) if at + 1 == again.items.len() => {
+                    return Ok(again.continuation.or_else(|| feed.clone()));
+                }
                 Some(at) => wanted = at + 1,
                 // Gone, or behind others that are new: end before it, so that nothing is passed over.
                 None if again.items.len() < wanted => return Ok(again.continuation.or_else(|| feed.clone())),
@@ -306,8 +325,10 @@ impl Run<'_> {
     }
 
     fn failed(&self, error: &orrery_sql::SqlError) -> ApiError {
-        let failed = request::failed(error, true).charge(self.charge_ru());
-        failed.at(items::at(self.at.unwrap_or_default()))
+        let at = items::at(self.at.unwrap_or_default());
+        let mut failed = request::failed(error, true).charge(self.charge_ru()).at(at);
+        failed.headers = items::usage_headers(self.target, at).into();
+        failed
     }
 
     /// What the page cost: by the rows it holds, as the service's own pages do.
@@ -323,7 +344,8 @@ impl Run<'_> {
             .count(self.page.count)
             .set(headers::QUERY_EXECUTION_INFO, EXECUTION_INFO);
         if let Some(next) = next {
-            answer = answer.set(headers::CONTINUATION, continuation::header(&self.target.rid, &next.encode()));
+            answer =
+                answer.set(headers::CONTINUATION, continuation::header(&self.target.rid, &next.encode()));
         }
         if context.flag(headers::POPULATE_METRICS) {
             answer = answer.set(headers::QUERY_METRICS, self.metrics());

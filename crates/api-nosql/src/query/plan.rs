@@ -1,37 +1,67 @@
 //! Query plans, and the queries that the gateway leaves to the client.
 //!
-//! A client that merges results of several ranges itself asks for a plan first: how the query is rewritten for one
-//! range, and what to do with the rows. This server does not make plans yet and says so; in turn it merges every query
-//! itself, so that clients that try the gateway first never need one. What the service refuses whatever the client can
-//! do, a list of aggregates without VALUE over several partitions, is refused here as well.
+//! A client that merges the results of several ranges itself asks for a plan: how the query is rewritten for one range,
+//! and what to do with the rows. A query over all partitions that comes without a plan is served as long as its rows
+//! can be strung together; what needs merging is refused with 400/1004 and the plan in `additionalErrorInfo`, by which
+//! clients know what to do next, and aggregates in a select list are refused for good.
 
-use orrery_query::Prepared;
+use http::StatusCode;
+use orrery_query::QueryEnv;
+use orrery_query::plan::{Features, Gateway, NEEDS_PLAN_MESSAGE, PlanContext, QueryPlan, plan};
+use orrery_sql::Query;
 
 use super::request::{self, QueryRequest};
-use crate::errors::{ApiError, Result};
-use crate::headers::Answer;
+use super::surroundings;
+use crate::errors::{ApiError, Result, Voice, substatus};
+use crate::headers::{Answer, SUPPORTED_FEATURES};
 use crate::service::{Context, Target};
 
 pub fn execute(context: &Context<'_>) -> Result<Answer> {
-    context.container_inside()?;
+    let target = context.container_inside()?;
     let query = QueryRequest::parse(context)?;
-    orrery_sql::parse_query(&query.text).map_err(|error| request::failed(&error, false))?;
-    Err(ApiError::refused(
-        "Query plans are not supported by this server. Send the query itself: it is answered over all partitions.",
-    ))
+    let parsed = orrery_sql::parse_query(&query.text).map_err(|error| request::failed(&error, false))?;
+    let plan = make(context, &target, &parsed, &query, &surroundings::of_container(context, &target))?;
+    if let Some(refusal) = plan.refusal(features(context)) {
+        return Err(request::refused(refusal));
+    }
+    let answer = Answer::gateway(StatusCode::OK, &context.service.headers).uncached();
+    Ok(answer.body(plan.to_json().into_bytes()))
 }
 
-/// Queries over several partitions that the gateway does not answer.
-pub fn refuse_merging(
-    prepared: &Prepared,
-    _parsed: &orrery_sql::Query,
-    _request: &QueryRequest,
-    _target: &Target,
+/// Refuses a query over several partitions that the gateway does not answer by itself.
+pub fn check_gateway(
+    context: &Context<'_>,
+    target: &Target,
+    parsed: &Query,
+    query: &QueryRequest,
+    env: &QueryEnv,
 ) -> Result<()> {
-    if prepared.lists_aggregates() {
-        return Err(request::refused(
-            "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.",
-        ));
+    let plan = make(context, target, parsed, query, env)?;
+    match plan.gateway() {
+        Gateway::Serve => Ok(()),
+        Gateway::Refuse(message) => Err(request::refused(message)),
+        Gateway::NeedsPlan => {
+            let error = ApiError::new(StatusCode::BAD_REQUEST, Voice::Gateway, NEEDS_PLAN_MESSAGE);
+            let mut error = error.substatus(substatus::CROSS_PARTITION_QUERY);
+            error.additional_info = Some(plan.to_json());
+            Err(error)
+        }
     }
-    Ok(())
+}
+
+fn make(
+    context: &Context<'_>,
+    target: &Target,
+    parsed: &Query,
+    query: &QueryRequest,
+    env: &QueryEnv,
+) -> Result<QueryPlan> {
+    let definition = target.container.definition();
+    let surroundings =
+        PlanContext { partition_key: &definition.partition_key, features: features(context), env };
+    plan(parsed, &query.parameters, &surroundings).map_err(|error| request::failed(&error, false))
+}
+
+fn features(context: &Context<'_>) -> Features {
+    Features::parse(context.text(SUPPORTED_FEATURES).unwrap_or(""))
 }

@@ -119,12 +119,13 @@ mod tests {
     use super::*;
 
     fn parse(body: &str) -> std::result::Result<Vec<(String, Value)>, String> {
-        parse_body(body.as_bytes()).map(|request| request.parameters).map_err(|error| error.message)
+        parse_body(body.as_bytes()).map(|request| request.parameters).map_err(|error| error.message.clone())
     }
 
     #[test]
     fn a_parameter_without_a_value_is_undefined() {
-        let parameters = parse(r#"{"query":"SELECT 1","parameters":[{"name":"@p"},{"name":"@q","value":null}]}"#).unwrap();
+        let parameters =
+            parse(r#"{"query":"SELECT 1","parameters":[{"name":"@p"},{"name":"@q","value":null}]}"#).unwrap();
         assert!(parameters[0].1.is_undefined());
         assert!(parameters[1].1.is_null());
     }
@@ -133,13 +134,20 @@ mod tests {
     fn parameter_names_are_checked_in_the_services_words() {
         let wrong = parse(r#"{"query":"SELECT 1","parameters":[{"name":"p","value":1}]}"#).unwrap_err();
         assert!(wrong.starts_with("Invalid query. Specified parameter name 'p' is invalid."), "{wrong}");
-        let twice = parse(r#"{"query":"","parameters":[{"name":"@p","value":1},{"name":"@p","value":2}]}"#).unwrap_err();
+        let twice = parse(r#"{"query":"","parameters":[{"name":"@p","value":1},{"name":"@p","value":2}]}"#)
+            .unwrap_err();
         assert_eq!(twice, "Invalid query. Specified duplicate parameter name '@p'.");
     }
 
     #[test]
     fn a_syntax_error_says_where() {
-        let error = SqlError { code: "SC1001", message: "Syntax error, incorrect syntax near 'x'.".into(), start: 3, end: 4, others: vec![] };
+        let error = SqlError {
+            code: "SC1001",
+            message: "Syntax error, incorrect syntax near 'x'.".into(),
+            start: 3,
+            end: 4,
+            others: vec![],
+        };
         assert_eq!(
             failed(&error, false).message,
             r#"{"errors":[{"severity":"Error","location":{"start":3,"end":4},"code":"SC1001","message":"Syntax error, incorrect syntax near 'x'."}]}"#
@@ -149,7 +157,10 @@ mod tests {
     #[test]
     fn an_error_without_a_code_is_a_sentence() {
         let error = failed(&SqlError::whole("", "Compositions are not allowed."), false);
-        assert_eq!((error.voice, error.message.as_str()), (Voice::GatewayErrors, "Compositions are not allowed."));
+        assert_eq!(
+            (error.voice, error.message.as_str()),
+            (Voice::GatewayErrors, "Compositions are not allowed.")
+        );
         assert_eq!(failed(&SqlError::whole("4001", "NaN"), true).substatus, 4001);
     }
 }

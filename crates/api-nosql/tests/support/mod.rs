@@ -38,7 +38,8 @@ impl Client {
         if let Some(limit) = config["partition_throughput_limit"].as_u64() {
             engine.partition_throughput_limit = limit as u32;
         }
-        let account = Account::open(Arc::new(MemoryStore::new()), engine, env.clone() as Arc<dyn Env>).unwrap();
+        let account =
+            Account::open(Arc::new(MemoryStore::new()), engine, env.clone() as Arc<dyn Env>).unwrap();
         let keys = AccountKeys {
             primary: STANDARD.decode(EMULATOR_KEY).unwrap(),
             secondary: vec![2; 64],
@@ -66,7 +67,31 @@ impl Client {
         self.env.advance_ms(ms);
     }
 
-    pub fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>, key: &str) -> Reply {
+    /// Signs and sends a request. `key` names who signs; an unknown name sends it unsigned.
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        key: &str,
+    ) -> Reply {
+        let (parts, body) = self.answer(self.request(method, path, headers, body, key)).into_parts();
+        Reply { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    pub fn answer(&self, request: Request<Bytes>) -> http::Response<Bytes> {
+        block_on(self.service.handle(request))
+    }
+
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        key: &str,
+    ) -> Request<Bytes> {
         let key = match key {
             "primary" => Some(&self.keys.primary),
             "secondary" => Some(&self.keys.secondary),
@@ -74,17 +99,6 @@ impl Client {
             "secondary_readonly" => Some(&self.keys.secondary_readonly),
             _ => None,
         };
-        self.send_with(method, path, headers, body, key.map(Vec::as_slice))
-    }
-
-    fn send_with(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(String, String)],
-        body: Vec<u8>,
-        key: Option<&[u8]>,
-    ) -> Reply {
         let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(self.env.now_ms()));
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).unwrap())
@@ -102,10 +116,18 @@ impl Client {
         }
         let address = "127.0.0.1:8081".parse().unwrap();
         request.extensions_mut().insert(Connection { tls: false, local: address, peer: address });
-        let response = block_on(self.service.handle(request));
-        let (parts, body) = response.into_parts();
-        Reply { status: parts.status.as_u16(), headers: parts.headers, body }
+        request
     }
+}
+
+/// The same request once more.
+pub fn again(request: &Request<Bytes>) -> Request<Bytes> {
+    let mut copy = Request::new(request.body().clone());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
+    copy
 }
 
 /// The signature of a name-based request.
@@ -118,7 +140,7 @@ fn sign(key: &[u8], method: &str, path: &str, date: &str) -> String {
         .collect();
     let (kind, link) = match decoded.len() {
         0 => ("", String::new()),
-        _ if decoded.last().map(String::as_str) == Some("partitionkeydelete") => ("colls", decoded[..4].join("/")),
+        6 if decoded[5] == "partitionkeydelete" => ("colls", decoded[..4].join("/")),
         2 if decoded[0] == "offers" => ("offers", decoded[1].to_lowercase()),
         n if n % 2 == 1 => (decoded[n - 1].as_str(), decoded[..n - 1].join("/")),
         n => (decoded[n - 2].as_str(), decoded.join("/")),

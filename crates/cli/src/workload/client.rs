@@ -60,7 +60,13 @@ impl Target {
 
     fn sign(&self, call: &Call, date: &str) -> String {
         let mut mac = self.keyed.clone();
-        for part in [&call.method.as_str().to_ascii_lowercase(), call.kind, &call.link, &date.to_ascii_lowercase(), ""] {
+        for part in [
+            &call.method.as_str().to_ascii_lowercase(),
+            call.kind,
+            &call.link,
+            &date.to_ascii_lowercase(),
+            "",
+        ] {
             mac.update(part.as_bytes());
             mac.update(b"\n");
         }
@@ -120,13 +126,17 @@ impl Client {
 async fn connect(target: &Target) -> Result<SendRequest<Full<Bytes>>> {
     let host = target.endpoint.host().context("no host")?.trim_matches(['[', ']']);
     let port = target.endpoint.port_u16().unwrap_or(if target.tls.is_some() { 443 } else { 80 });
-    let tcp = TcpStream::connect((host, port)).await.with_context(|| format!("cannot connect to {host}:{port}"))?;
+    let tcp =
+        TcpStream::connect((host, port)).await.with_context(|| format!("cannot connect to {host}:{port}"))?;
     tcp.set_nodelay(true)?;
     let Some(tls) = &target.tls else { return handshake(TokioIo::new(tcp)).await };
     let name = ServerName::try_from(host.to_owned()).context("the endpoint's host is no host name")?;
-    let stream = tokio_rustls::TlsConnector::from(tls.clone()).connect(name, tcp).await.with_context(|| {
-        format!("no TLS with {host}:{port} (a self-signed certificate? give it with --ca, or try --insecure)")
-    })?;
+    let stream =
+        tokio_rustls::TlsConnector::from(tls.clone()).connect(name, tcp).await.with_context(|| {
+            format!(
+                "no TLS with {host}:{port} (a self-signed certificate? give it with --ca, or try --insecure)"
+            )
+        })?;
     handshake(TokioIo::new(stream)).await
 }
 
@@ -148,7 +158,8 @@ impl Answer {
     /// How long the server asks to wait before trying again.
     pub fn retry_after(&self) -> Duration {
         const WAIT_MS_MAX: u64 = 30_000;
-        let ms = self.header("x-ms-retry-after-ms").and_then(|text| text.parse::<f64>().ok()).unwrap_or(100.0);
+        let ms =
+            self.header("x-ms-retry-after-ms").and_then(|text| text.parse::<f64>().ok()).unwrap_or(100.0);
         Duration::from_millis((ms.max(1.0) as u64).min(WAIT_MS_MAX))
     }
 

@@ -30,9 +30,16 @@ fn mix(mut z: u64) -> u64 {
 /// Which item is asked for next.
 #[derive(Debug, Clone)]
 pub enum Chooser {
-    Uniform { items: u64 },
+    Uniform {
+        items: u64,
+    },
     /// The method of Gray et al. (SIGMOD 1994), with the exponent that benchmarks use, scattered over the numbers.
-    Zipf { items: u64, alpha: f64, zeta: f64, eta: f64 },
+    Zipf {
+        items: u64,
+        alpha: f64,
+        zeta: f64,
+        eta: f64,
+    },
 }
 
 const THETA: f64 = 0.99;
@@ -100,7 +107,9 @@ impl Shape {
         while text.len() + 2 < self.size_bytes {
             let _ = write!(text, "{:x} ", filler.next_u64() >> 24);
         }
-        text.truncate(text.len().min(self.size_bytes.saturating_sub(2)).max(text.find(r#""text":""#).unwrap_or(0) + 8));
+        text.truncate(
+            text.len().min(self.size_bytes.saturating_sub(2)).max(text.find(r#""text":""#).unwrap_or(0) + 8),
+        );
         text.push_str("\"}");
         text
     }

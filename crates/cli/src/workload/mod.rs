@@ -25,6 +25,7 @@ pub fn command() -> Command {
 
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let options = options::Options::parse(matches)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     runtime.block_on(runner::run(options))
 }

@@ -51,7 +51,11 @@ impl Kind {
             "query" => Kind::Query,
             "mix" => Kind::Mix { read_percent: 95 },
             _ => Kind::Mix {
-                read_percent: name.strip_prefix("mix")?.parse().ok().filter(|percent| (1..=99).contains(percent))?,
+                read_percent: name
+                    .strip_prefix("mix")?
+                    .parse()
+                    .ok()
+                    .filter(|percent| (1..=99).contains(percent))?,
             },
         })
     }
@@ -102,7 +106,8 @@ impl Maker {
             }
             Kind::Batch => self.batch(self.chooser.next(random)),
             Kind::Feed => {
-                let headers = vec![self.partition_key(self.chooser.next(random)), ("x-ms-max-item-count", "10".into())];
+                let headers =
+                    vec![self.partition_key(self.chooser.next(random)), ("x-ms-max-item-count", "10".into())];
                 self.docs(Method::GET, headers, Bytes::new())
             }
             Kind::Query => {
@@ -112,7 +117,8 @@ impl Maker {
                     ("content-type", "application/query+json".to_owned()),
                     ("x-ms-documentdb-isquery", "True".to_owned()),
                 ];
-                let query = r#"{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":"#;
+                let query =
+                    r#"{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":"#;
                 self.docs(Method::POST, headers, format!("{query}{number}}}]}}").into())
             }
         }
@@ -136,7 +142,8 @@ impl Maker {
         let operations: Vec<String> = (0..BATCH_OPERATIONS)
             .map(|step| {
                 let number = number % self.shape.partitions + step * self.shape.partitions;
-                let document = self.shape.document(&format!("batch-{number:09}"), number, self.next_revision());
+                let document =
+                    self.shape.document(&format!("batch-{number:09}"), number, self.next_revision());
                 format!(r#"{{"operationType":"Upsert","resourceBody":{document}}}"#)
             })
             .collect();
@@ -149,7 +156,13 @@ impl Maker {
         self.docs(Method::POST, headers, format!("[{}]", operations.join(",")).into())
     }
 
-    fn item(&self, method: Method, number: u64, mut headers: Vec<(&'static str, String)>, body: Bytes) -> Call {
+    fn item(
+        &self,
+        method: Method,
+        number: u64,
+        mut headers: Vec<(&'static str, String)>,
+        body: Bytes,
+    ) -> Call {
         let path = format!("{}/docs/{}", self.container, Shape::id(number));
         headers.push(self.partition_key(number));
         Call { method, link: path.clone(), path, kind: "docs", headers, body }

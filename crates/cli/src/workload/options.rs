@@ -43,24 +43,50 @@ pub enum Until {
 }
 
 pub fn command() -> Command {
-    let text = |name: &'static str, value: &'static str, help: &'static str| Arg::new(name).long(name).value_name(value).help(help);
-    let switch = |name: &'static str, help: &'static str| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
+    let text = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+    };
     Command::new("workload")
         .about("Measure an endpoint: ours or any other that speaks the protocol")
         .arg(text("endpoint", "URL", "Where the account is").default_value("http://127.0.0.1:8081"))
-        .arg(text("key", "BASE64", "Master key [env: ORRERY_KEY] [default: the emulator's, for loopback endpoints]"))
-        .arg(text("operations", "LIST", "What to run, one after the other, with commas (see below)").default_value("read,upsert,mix95"))
+        .arg(text(
+            "key",
+            "BASE64",
+            "Master key [env: ORRERY_KEY] [default: the emulator's, for loopback endpoints]",
+        ))
+        .arg(
+            text("operations", "LIST", "What to run, one after the other, with commas (see below)")
+                .default_value("read,upsert,mix95"),
+        )
         .arg(text("duration", "TIME", "How long each operation runs").default_value("10s"))
         .arg(text("count", "N", "Run each operation this many times instead").conflicts_with("duration"))
         .arg(text("connections", "N", "Connections, each with one request at a time").default_value("8"))
         .arg(text("items", "N", "Items loaded first").default_value("1000"))
         .arg(text("size", "BYTES", "Size of an item, about; accepts 10kB and the like").default_value("1024"))
-        .arg(text("partitions", "N", "Logical partitions that the items are spread over").default_value("100"))
-        .arg(text("distribution", "HOW", "Which items are asked for: uniform or zipf (few are hot)").default_value("uniform"))
-        .arg(text("throughput", "RU", "RU/s of the container; above the server's limit per partition it gets several").default_value("4000"))
+        .arg(
+            text("partitions", "N", "Logical partitions that the items are spread over").default_value("100"),
+        )
+        .arg(
+            text("distribution", "HOW", "Which items are asked for: uniform or zipf (few are hot)")
+                .default_value("uniform"),
+        )
+        .arg(
+            text(
+                "throughput",
+                "RU",
+                "RU/s of the container; above the server's limit per partition it gets several",
+            )
+            .default_value("4000"),
+        )
         .arg(text("database", "NAME", "Database to make; must not exist").default_value("orrery-workload"))
         .arg(switch("keep", "Leave the database in place"))
-        .arg(text("ca", "FILE", "Trust the certificates in this PEM file, besides the system's").value_parser(clap::value_parser!(PathBuf)))
+        .arg(
+            text("ca", "FILE", "Trust the certificates in this PEM file, besides the system's")
+                .value_parser(clap::value_parser!(PathBuf)),
+        )
         .arg(switch("insecure", "Do not verify the server's certificate"))
         .arg(switch("json", "Print one JSON object instead of tables"))
         .arg(text("seed", "N", "Seed of the random choices").default_value("1"))
@@ -80,7 +106,9 @@ impl Options {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
         let required = |name: &str| text(name).unwrap_or_default();
         let wrong = |name: &str, problem: String| Usage(format!("--{name}: {problem}"));
-        let number = |name: &str, min, max| values::number(required(name), min, max).map_err(|problem| wrong(name, problem));
+        let number = |name: &str, min, max| {
+            values::number(required(name), min, max).map_err(|problem| wrong(name, problem))
+        };
         let endpoint: Uri = required("endpoint").parse().context("--endpoint is no URL")?;
         if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
             return Err(wrong("endpoint", "allowed: http://HOST:PORT or https://HOST:PORT".into()).into());
@@ -93,7 +121,9 @@ impl Options {
         });
         let until = match text("count") {
             Some(_) => Until::Count(number("count", 1, u64::MAX)?),
-            None => Until::Elapsed(values::duration(required("duration")).map_err(|problem| wrong("duration", problem))?),
+            None => Until::Elapsed(
+                values::duration(required("duration")).map_err(|problem| wrong("duration", problem))?,
+            ),
         };
         let size_bytes = values::size_bytes(required("size")).map_err(|problem| wrong("size", problem))?;
         if size_bytes > SIZE_BYTES_MAX {
@@ -132,7 +162,9 @@ fn key(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
     let text = match given {
         Some(text) => text,
         None if loopback => EMULATOR_KEY.to_owned(),
-        None => return Err(Usage("--key is needed for an endpoint that is not on this machine".into()).into()),
+        None => {
+            return Err(Usage("--key is needed for an endpoint that is not on this machine".into()).into());
+        }
     };
     let decoded = base64::engine::general_purpose::STANDARD.decode(text.trim());
     decoded.map_err(|_| Usage("--key: the key is not base64".into()).into())

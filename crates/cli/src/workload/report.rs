@@ -34,7 +34,8 @@ impl Phase {
     pub fn new(name: &str) -> Phase {
         Phase {
             name: name.to_owned(),
-            latencies_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).expect("constant bounds that are allowed"),
+            latencies_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
+                .expect("constant bounds that are allowed"),
             charge_ru: 0.0,
             throttled: 0,
             errors: 0,
@@ -66,7 +67,11 @@ impl Phase {
     fn count_error(&mut self, text: &str, count: u64) {
         // Activity ids differ in every answer; what comes before them is the error.
         let text = text.split("ActivityId").next().unwrap_or(text);
-        let text = text.split("RequestStartTime").next().unwrap_or(text).trim_end_matches(['\\', 'r', 'n', ' ', ',']);
+        let text = text
+            .split("RequestStartTime")
+            .next()
+            .unwrap_or(text)
+            .trim_end_matches(['\\', 'r', 'n', ' ', ',']);
         if let Some(known) = self.error_texts.get_mut(text) {
             *known += count;
         } else if self.error_texts.len() < ERRORS_MAX {
@@ -80,8 +85,10 @@ impl Phase {
 
     fn json(&self) -> Value {
         let latencies = &self.latencies_us;
-        let mut quantiles: serde_json::Map<String, Value> =
-            QUANTILES.iter().map(|(name, q)| ((*name).to_owned(), json!(latencies.value_at_quantile(*q)))).collect();
+        let mut quantiles: serde_json::Map<String, Value> = QUANTILES
+            .iter()
+            .map(|(name, q)| ((*name).to_owned(), json!(latencies.value_at_quantile(*q))))
+            .collect();
         quantiles.insert("max".into(), json!(latencies.max()));
         quantiles.insert("mean".into(), json!(latencies.mean()));
         json!({
@@ -192,9 +199,16 @@ mod tests {
         phase.failed("404 {\"message\":\"x, \\r\\nRequestStartTime: now\\r\\nActivityId: 1\"}");
         phase.failed("404 {\"message\":\"x, \\r\\nRequestStartTime: later\\r\\nActivityId: 2\"}");
         let value = phase.json();
-        assert_eq!((value["operations"].as_u64(), value["operations_per_second"].as_f64()), (Some(1000), Some(500.0)));
+        assert_eq!(
+            (value["operations"].as_u64(), value["operations_per_second"].as_f64()),
+            (Some(1000), Some(500.0))
+        );
         assert_eq!(value["latency_us"]["p99"], 990);
-        assert_eq!(value["error_texts"].as_object().unwrap().len(), 1, "ids in errors do not make them different");
+        assert_eq!(
+            value["error_texts"].as_object().unwrap().len(),
+            1,
+            "ids in errors do not make them different"
+        );
         let report = Report { endpoint: "http://x".into(), connections: 8, phases: vec![phase] };
         let text = report.text();
         assert!(text.contains("512 µs ─   1.0 ms  48.90 %"), "{text}");

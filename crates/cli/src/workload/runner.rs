@@ -37,7 +37,14 @@ pub async fn run(options: Options) -> Result<()> {
         eprintln!("kept the database `{}`", options.database);
     } else {
         let path = format!("dbs/{}", options.database);
-        let call = Call { method: Method::DELETE, link: path.clone(), path, kind: "dbs", headers: Vec::new(), body: Bytes::new() };
+        let call = Call {
+            method: Method::DELETE,
+            link: path.clone(),
+            path,
+            kind: "dbs",
+            headers: Vec::new(),
+            body: Bytes::new(),
+        };
         expect(&mut client, &call, &[204, 404]).await.context("cannot remove the database")?;
     }
     let report = result?;
@@ -56,7 +63,11 @@ async fn measure(options: &Options, target: &Arc<Target>, stop: &Arc<AtomicBool>
         next_new: AtomicU64::new(options.items),
         revision: AtomicU64::new(1),
     });
-    let mut report = Report { endpoint: options.endpoint.to_string(), connections: options.connections, phases: Vec::new() };
+    let mut report = Report {
+        endpoint: options.endpoint.to_string(),
+        connections: options.connections,
+        phases: Vec::new(),
+    };
     let loaded = load(options, target, &maker, stop).await?;
     report.phases.push(loaded);
     for kind in &options.kinds {
@@ -95,7 +106,9 @@ async fn make_container(client: &mut Client, options: &Options) -> Result<()> {
     };
     let answer = expect(client, &call, &[201, 409]).await.context("cannot make the database")?;
     if answer.status == 409 {
-        bail!("the database `{database}` exists already; choose another name with --database (a workload only removes what it made)");
+        bail!(
+            "the database `{database}` exists already; choose another name with --database (a workload only removes what it made)"
+        );
     }
     let link = format!("dbs/{database}");
     let call = Call {
@@ -104,7 +117,10 @@ async fn make_container(client: &mut Client, options: &Options) -> Result<()> {
         link,
         kind: "colls",
         headers: vec![json(), ("x-ms-offer-throughput", throughput.to_string())],
-        body: format!(r#"{{"id":"{CONTAINER}","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}}}"#).into(),
+        body: format!(
+            r#"{{"id":"{CONTAINER}","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}}}"#
+        )
+        .into(),
     };
     expect(client, &call, &[201]).await.context("cannot make the container").map(drop)
 }
@@ -125,7 +141,12 @@ async fn expect(client: &mut Client, call: &Call, statuses: &[u16]) -> Result<An
     unreachable!("the loop only ends by returning")
 }
 
-async fn load(options: &Options, target: &Arc<Target>, maker: &Arc<Maker>, stop: &Arc<AtomicBool>) -> Result<Phase> {
+async fn load(
+    options: &Options,
+    target: &Arc<Target>,
+    maker: &Arc<Maker>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Phase> {
     let bar = bar(options, options.items, "loading");
     let next = Arc::new(AtomicU64::new(0));
     let began = Instant::now();
@@ -142,7 +163,9 @@ async fn load(options: &Options, target: &Arc<Target>, maker: &Arc<Maker>, stop:
                     break;
                 }
                 let sent = Instant::now();
-                let answer = expect(&mut client, &maker.upsert(number), &[200, 201]).await.context("cannot load the items")?;
+                let answer = expect(&mut client, &maker.upsert(number), &[200, 201])
+                    .await
+                    .context("cannot load the items")?;
                 phase.answered(sent.elapsed(), answer.charge_ru());
                 bar.inc(1);
             }
@@ -158,7 +181,13 @@ async fn load(options: &Options, target: &Arc<Target>, maker: &Arc<Maker>, stop:
     Ok(phase)
 }
 
-async fn phase(kind: Kind, options: &Options, target: &Arc<Target>, maker: &Arc<Maker>, stop: &Arc<AtomicBool>) -> Phase {
+async fn phase(
+    kind: Kind,
+    options: &Options,
+    target: &Arc<Target>,
+    maker: &Arc<Maker>,
+    stop: &Arc<AtomicBool>,
+) -> Phase {
     let name = kind.name();
     let (length, count) = match options.until {
         Until::Count(count) => (count, Some(count)),
@@ -267,7 +296,9 @@ impl Worker {
 fn bar(options: &Options, length: u64, name: &str) -> ProgressBar {
     let target = if options.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(length), target);
-    if let Ok(style) = ProgressStyle::with_template("{msg:>8} {wide_bar} {percent:>3} %  {elapsed} of about {duration}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg:>8} {wide_bar} {percent:>3} %  {elapsed} of about {duration}")
+    {
         bar.set_style(style);
     }
     bar.set_message(name.to_owned());

@@ -12,16 +12,22 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 pub fn client_config(authority: Option<&Path>, insecure: bool) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+    let builder =
+        ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let mut config = if insecure {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))).with_no_client_auth()
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+            .with_no_client_auth()
     } else {
         let mut roots = RootCertStore::empty();
         // A system without certificates is fine as long as --ca names some.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(path) = authority {
             let shown = path.display();
-            for certificate in CertificateDer::pem_file_iter(path).with_context(|| format!("--ca: cannot read {shown}"))? {
+            for certificate in
+                CertificateDer::pem_file_iter(path).with_context(|| format!("--ca: cannot read {shown}"))?
+            {
                 roots.add(certificate.with_context(|| format!("--ca: {shown} is damaged"))?)?;
             }
         }

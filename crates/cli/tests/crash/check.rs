@@ -20,9 +20,14 @@ pub fn items(client: &mut Client, writers: &[Writer]) -> Result<()> {
         for partition in 0..PARTITIONS {
             for id in 0..IDS {
                 let key = Key { partition, id };
-                let expected = writer.model.items.get(&key).map(|live| ((live.revision, live.value), live.etag.clone()));
+                let expected =
+                    writer.model.items.get(&key).map(|live| ((live.revision, live.value), live.etag.clone()));
                 let found = writer.read(client, key)?;
-                ensure!(found == expected, "writer {}: {key:?} must be {expected:?}, but is {found:?}", writer.number);
+                ensure!(
+                    found == expected,
+                    "writer {}: {key:?} must be {expected:?}, but is {found:?}",
+                    writer.number
+                );
             }
         }
     }
@@ -31,7 +36,8 @@ pub fn items(client: &mut Client, writers: &[Writer]) -> Result<()> {
     for _ in 0..PAGES_MAX {
         let mut headers = vec![("x-ms-max-item-count", "100")];
         headers.extend(continuation.as_deref().map(|token| ("x-ms-continuation", token)));
-        let reply = client.get(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers)?.expect_status(200)?;
+        let reply =
+            client.get(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers)?.expect_status(200)?;
         for document in documents(&reply)? {
             let (writer, key) = owner(writers, &document)?;
             ensure!(listed.insert((writer, key)), "listed twice: {document}");
@@ -54,7 +60,8 @@ pub struct Feeds {
 
 impl Feeds {
     pub fn new(client: &mut Client) -> Result<Feeds> {
-        let reply = client.get(&format!("{CONTAINER}/pkranges"), CONTAINER, "pkranges", &[])?.expect_status(200)?;
+        let reply =
+            client.get(&format!("{CONTAINER}/pkranges"), CONTAINER, "pkranges", &[])?.expect_status(200)?;
         let body = reply.json()?;
         let ranges = body["PartitionKeyRanges"].as_array().context("no ranges")?;
         ensure!(ranges.len() == 3, "three physical partitions, not {}", ranges.len());
@@ -66,15 +73,21 @@ impl Feeds {
         let mut whole = BTreeSet::new();
         let mut since = BTreeSet::new();
         for (range, position) in &mut self.positions {
-            read_changes(client, range, None, writers, &mut whole).with_context(|| format!("range {range} from its beginning"))?;
+            read_changes(client, range, None, writers, &mut whole)
+                .with_context(|| format!("range {range} from its beginning"))?;
             let end = read_changes(client, range, position.as_deref(), writers, &mut since)
                 .with_context(|| format!("range {range} from {position:?}"))?;
             *position = end;
         }
         for (number, writer) in writers.iter_mut().enumerate() {
             let living: BTreeSet<Key> = writer.model.items.keys().copied().collect();
-            let shown = |seen: &BTreeSet<(usize, Key)>| seen.iter().filter(|(w, _)| *w == number).map(|(_, key)| *key).collect::<BTreeSet<Key>>();
-            ensure!(shown(&whole) == living, "writer {number}: the feed from the beginning differs from the items");
+            let shown = |seen: &BTreeSet<(usize, Key)>| {
+                seen.iter().filter(|(w, _)| *w == number).map(|(_, key)| *key).collect::<BTreeSet<Key>>()
+            };
+            ensure!(
+                shown(&whole) == living,
+                "writer {number}: the feed from the beginning differs from the items"
+            );
             let changed: BTreeSet<Key> = writer.model.changed.intersection(&living).copied().collect();
             let since = shown(&since);
             ensure!(
@@ -100,8 +113,11 @@ fn read_changes(
     let mut position = from.map(str::to_owned);
     let mut last_lsn = 0;
     for _ in 0..PAGES_MAX {
-        let mut headers =
-            vec![("a-im", "Incremental feed"), ("x-ms-max-item-count", "50"), ("x-ms-documentdb-partitionkeyrangeid", range)];
+        let mut headers = vec![
+            ("a-im", "Incremental feed"),
+            ("x-ms-max-item-count", "50"),
+            ("x-ms-documentdb-partitionkeyrangeid", range),
+        ];
         headers.extend(position.as_deref().map(|token| ("if-none-match", token)));
         let reply = client.get(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers)?;
         let next = reply.header("etag").map(str::to_owned);
@@ -116,7 +132,10 @@ fn read_changes(
             last_lsn = lsn;
             let expected = writers[writer].model.items.get(&key).map(|live| (live.revision, live.value));
             let content = writers[writer].content(&document)?;
-            ensure!(expected == Some(content), "the feed shows {content:?} of {key:?}, which is {expected:?}");
+            ensure!(
+                expected == Some(content),
+                "the feed shows {content:?} of {key:?}, which is {expected:?}"
+            );
             ensure!(seen.insert((writer, key)), "twice in the feed: {key:?} of writer {writer}");
         }
         position = next;
@@ -130,9 +149,17 @@ pub fn unique_values(client: &mut Client, writers: &mut [Writer], random: &mut R
         let count = writers.len() as u64;
         let writer = &mut writers[random.below(count) as usize];
         let partition = random.below(PARTITIONS);
-        let Some(key) = (0..IDS).map(|id| Key { partition, id }).find(|key| !writer.model.items.contains_key(key)) else { continue };
+        let Some(key) =
+            (0..IDS).map(|id| Key { partition, id }).find(|key| !writer.model.items.contains_key(key))
+        else {
+            continue;
+        };
         for value in 0..VALUES {
-            let taken = writer.model.items.iter().any(|(other, live)| other.partition == partition && live.value == value);
+            let taken = writer
+                .model
+                .items
+                .iter()
+                .any(|(other, live)| other.partition == partition && live.value == value);
             let revision = writer.next_revision();
             let body = writer.document(key, revision, value);
             let partition_key = format!("[\"{}\"]", partition_name(partition));

@@ -35,7 +35,10 @@ const ROUND_MS_MAX: u64 = 1200;
 
 #[test]
 fn a_killed_server_keeps_every_acknowledged_write() {
-    let rounds = std::env::var("ORRERY_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS_DEFAULT);
+    let rounds = std::env::var("ORRERY_CRASH_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(ROUNDS_DEFAULT);
     let seed = Random::seed_from("ORRERY_CRASH_SEED");
     println!("crash test: seed {seed}, {rounds} rounds");
     if let Err(error) = run(rounds, seed) {
@@ -45,10 +48,12 @@ fn a_killed_server_keeps_every_acknowledged_write() {
 
 fn run(rounds: u64, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
-    let binary = std::env::var_os("ORRERY_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_orrery").into());
+    let binary =
+        std::env::var_os("ORRERY_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_orrery").into());
     let mut server = TestServer::start(Path::new(&binary), &[])?;
     make_container(&mut Client::new(server.address()))?;
-    let mut writers: Vec<Writer> = (0..WRITERS).map(|number| Writer::new(number, random.next_u64())).collect();
+    let mut writers: Vec<Writer> =
+        (0..WRITERS).map(|number| Writer::new(number, random.next_u64())).collect();
     let mut feeds = Feeds::new(&mut Client::new(server.address()))?;
     for round in 1..=rounds {
         let gracefully = round % 5 == 0;
@@ -59,7 +64,11 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
             let threads: Vec<_> =
                 writers.iter_mut().map(|writer| scope.spawn(|| writer.write_until(address, &over))).collect();
             std::thread::sleep(duration);
-            let ended = if gracefully { server.stop().map(|status| status.success()) } else { server.kill().map(|()| true) };
+            let ended = if gracefully {
+                server.stop().map(|status| status.success())
+            } else {
+                server.kill().map(|()| true)
+            };
             over.store(true, Relaxed);
             for thread in threads {
                 thread.join().expect("a writer does not panic")?;

@@ -32,17 +32,35 @@ pub struct Model {
 
 #[derive(Debug, Clone)]
 pub enum Step {
-    Create { key: Key, revision: u64, value: u64 },
-    Upsert { key: Key, revision: u64, value: u64 },
+    Create {
+        key: Key,
+        revision: u64,
+        value: u64,
+    },
+    Upsert {
+        key: Key,
+        revision: u64,
+        value: u64,
+    },
     /// With the etag the writer knows, or with a wrong one.
-    Replace { key: Key, revision: u64, value: u64, right_etag: bool },
-    Delete { key: Key },
+    Replace {
+        key: Key,
+        revision: u64,
+        value: u64,
+        right_etag: bool,
+    },
+    Delete {
+        key: Key,
+    },
 }
 
 impl Step {
     pub fn key(&self) -> Key {
         match self {
-            Step::Create { key, .. } | Step::Upsert { key, .. } | Step::Replace { key, .. } | Step::Delete { key } => *key,
+            Step::Create { key, .. }
+            | Step::Upsert { key, .. }
+            | Step::Replace { key, .. }
+            | Step::Delete { key } => *key,
         }
     }
 }
@@ -58,7 +76,9 @@ impl Model {
             None => self.items.get(&key).map(|live| (live.revision, live.value)),
         };
         let taken = |key: Key, value: u64| {
-            (0..IDS).map(|id| Key { id, ..key }).any(|other| other != key && content(other).is_some_and(|(_, has)| has == value))
+            (0..IDS)
+                .map(|id| Key { id, ..key })
+                .any(|other| other != key && content(other).is_some_and(|(_, has)| has == value))
         };
         let key = step.key();
         let exists = content(key).is_some();
@@ -67,8 +87,14 @@ impl Model {
             Step::Replace { .. } | Step::Delete { .. } if !exists => Err(404),
             Step::Replace { right_etag: false, .. } => Err(412),
             Step::Delete { .. } => Ok(None),
-            Step::Create { revision, value, .. } | Step::Upsert { revision, value, .. } | Step::Replace { revision, value, .. } => {
-                if taken(key, *value) { Err(409) } else { Ok(Some((*revision, *value))) }
+            Step::Create { revision, value, .. }
+            | Step::Upsert { revision, value, .. }
+            | Step::Replace { revision, value, .. } => {
+                if taken(key, *value) {
+                    Err(409)
+                } else {
+                    Ok(Some((*revision, *value)))
+                }
             }
         }
     }

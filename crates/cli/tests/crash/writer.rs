@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use orrery_testkit::{Client, Random, Reply};
 use serde_json::Value;
 
@@ -61,7 +61,9 @@ impl Writer {
         match self.send(client, &step) {
             Ok(reply) => self.judge(&step, &expected, &reply),
             Err(_) => {
-                self.no_answer(expected.ok().map(|after| BTreeMap::from([(step.key(), after)])).unwrap_or_default());
+                self.no_answer(
+                    expected.ok().map(|after| BTreeMap::from([(step.key(), after)])).unwrap_or_default(),
+                );
                 Ok(())
             }
         }
@@ -72,7 +74,13 @@ impl Writer {
             Ok(_) => (200..300).contains(&reply.status),
             Err(status) => reply.status == *status,
         };
-        ensure!(fine, "writer {}: {step:?} should give {expected:?}, got {}: {}", self.number, reply.status, reply.text());
+        ensure!(
+            fine,
+            "writer {}: {step:?} should give {expected:?}, got {}: {}",
+            self.number,
+            reply.status,
+            reply.text()
+        );
         match expected {
             Ok(after) => {
                 self.acknowledged += 1;
@@ -114,9 +122,17 @@ impl Writer {
         let statuses: Vec<u64> = results.iter().filter_map(|result| result["statusCode"].as_u64()).collect();
         let fine = match refusal {
             None => reply.status == 200 && statuses.iter().all(|status| (200..300).contains(status)),
-            Some(status) => reply.status == 207 && statuses.contains(&u64::from(status)) && !statuses.contains(&201),
+            Some(status) => {
+                reply.status == 207 && statuses.contains(&u64::from(status)) && !statuses.contains(&201)
+            }
         };
-        ensure!(fine, "writer {}: batch {steps:?} (refusal {refusal:?}) got {}: {}", self.number, reply.status, reply.text());
+        ensure!(
+            fine,
+            "writer {}: batch {steps:?} (refusal {refusal:?}) got {}: {}",
+            self.number,
+            reply.status,
+            reply.text()
+        );
         if refusal.is_some() {
             self.refused += 1;
             return Ok(());
@@ -136,7 +152,9 @@ impl Writer {
         match self.random.below(10) {
             0..3 => Step::Create { key, revision, value },
             3..6 => Step::Upsert { key, revision, value },
-            6..8 if with_replace => Step::Replace { key, revision, value, right_etag: self.random.chance(80) },
+            6..8 if with_replace => {
+                Step::Replace { key, revision, value, right_etag: self.random.chance(80) }
+            }
             6..8 => Step::Upsert { key, revision, value },
             _ => Step::Delete { key },
         }
@@ -173,10 +191,16 @@ impl Writer {
         let key = step.key();
         match step {
             Step::Create { revision, value, .. } => {
-                format!(r#"{{"operationType":"Create","resourceBody":{}}}"#, self.document(key, *revision, *value))
+                format!(
+                    r#"{{"operationType":"Create","resourceBody":{}}}"#,
+                    self.document(key, *revision, *value)
+                )
             }
             Step::Upsert { revision, value, .. } | Step::Replace { revision, value, .. } => {
-                format!(r#"{{"operationType":"Upsert","resourceBody":{}}}"#, self.document(key, *revision, *value))
+                format!(
+                    r#"{{"operationType":"Upsert","resourceBody":{}}}"#,
+                    self.document(key, *revision, *value)
+                )
             }
             Step::Delete { .. } => format!(r#"{{"operationType":"Delete","id":"{}"}}"#, self.id(key)),
         }
@@ -216,41 +240,37 @@ impl Writer {
     /// After the restart: finds out what became of the operation in flight. All of it must be there, or nothing.
     pub fn settle(&mut self, client: &mut Client) -> Result<()> {
         let Some(plan) = self.pending.take() else { return Ok(()) };
-        let mut done = 0;
-        let mut found = Vec::new();
-        for (key, after) in &plan {
-            let now = self.read(client, *key)?;
-            let before = self.model.items.get(key).map(|live| (live.revision, live.value));
-            let content = now.as_ref().map(|(content, _)| *content);
-            if content == *after && content != before {
-                done += 1;
-            } else if content != before {
-                bail!("writer {}: {key:?} was {before:?} or {after:?}, but is {content:?}", self.number);
-            } else if before == *after {
-                // A delete of what this batch itself created: both outcomes look the same.
-                done += 1;
-                continue;
+        let mut applied = Vec::new();
+        let mut untouched = Vec::new();
+        for (key, after) in plan {
+            let before = self.model.items.get(&key).map(|live| (live.revision, live.value));
+            let (content, etag) = self.read(client, key)?.unzip();
+            if before == after {
+                // Created and deleted within the batch: both outcomes look the same.
+                ensure!(
+                    content == before,
+                    "writer {}: {key:?} was {before:?}, but is {content:?}",
+                    self.number
+                );
+            } else if content == after {
+                applied.push((key, after, etag));
+            } else {
+                ensure!(
+                    content == before,
+                    "writer {}: {key:?} was {before:?} or {after:?}, but is {content:?}",
+                    self.number
+                );
+                untouched.push(key);
             }
-            found.push((*key, content, now.map(|(_, etag)| etag)));
         }
         ensure!(
-            done == 0 || done == plan.len() || plan.iter().any(|(key, after)| after.is_none() && !self.model.items.contains_key(key)),
-            "writer {}: a batch is there in part: {plan:?}, {found:?}",
+            applied.is_empty() || untouched.is_empty(),
+            "writer {}: a batch is there in part: {applied:?} but not {untouched:?}",
             self.number
         );
-        let applied = found.iter().any(|(key, content, _)| {
-            *content != self.model.items.get(key).map(|live| (live.revision, live.value))
-        });
-        if applied {
-            ensure!(
-                found.iter().all(|(key, content, _)| *content == plan[key]),
-                "writer {}: a batch is there in part: {plan:?}, {found:?}",
-                self.number
-            );
-            self.in_flight_found += 1;
-            for (key, content, etag) in found {
-                self.model.apply(key, content, etag.as_deref());
-            }
+        self.in_flight_found += u64::from(!applied.is_empty());
+        for (key, after, etag) in applied {
+            self.model.apply(key, after, etag.as_deref());
         }
         Ok(())
     }

@@ -27,11 +27,14 @@ pub(crate) struct Loaded {
     pub(crate) drops: BTreeSet<u32>,
 }
 
+/// The rows of a container's ranges, by range id.
+type RangeRows = Vec<(u32, RangeRow)>;
+
 pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     let mut meta = None;
     let mut view = View::default();
     let mut databases = HashMap::new();
-    let mut containers: BTreeMap<(u32, u32), (ContainerRow, Vec<(u32, RangeRow)>)> = BTreeMap::new();
+    let mut containers: BTreeMap<(u32, u32), (ContainerRow, RangeRows)> = BTreeMap::new();
     let mut drops = BTreeSet::new();
 
     let mut rows = space.snapshot()?.scan(Table::Feed, KeyRange::all(), Direction::Forward);
@@ -46,7 +49,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
                 databases.insert(number, row);
             }
             RowKey::Container(database, number) => {
-                containers.insert((database, number), (ContainerRow::decode(&row.value)?, Vec::new()));
+                containers.insert((database, number), (ContainerRow::decode(&row.value)?, RangeRows::new()));
             }
             RowKey::Range(database, container, id) => containers
                 .get_mut(&(database, container))

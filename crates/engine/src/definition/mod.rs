@@ -123,7 +123,8 @@ impl ContainerDefinition {
         })
     }
 
-    /// Reads a definition back from the catalog.
+    /// Reads a definition back from the catalog. It was valid when it was written, so a rule that is made stricter later
+    /// must spare this version, or accounts that hold the old form could not be opened.
     pub(crate) fn parse_stored(text: &str) -> Result<ContainerDefinition> {
         let json: Value = serde_json::from_str(text)
             .map_err(|error| Error::internal("A stored definition is no JSON.").caused_by(error))?;

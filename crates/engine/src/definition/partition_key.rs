@@ -23,7 +23,12 @@ pub(super) fn parse(
 ) -> Result<(PartitionKeyDefinition, Value)> {
     let Some(from) = from else { return Ok(system_key()) };
     let kind = kind(text_member(from, "kind")?.unwrap_or("Hash"), api_version)?;
-    let version = integer_member(from, "version")?;
+    // The Java SDK sends the name of its constant instead of the number.
+    let version = match from.get("version").and_then(Value::as_str) {
+        Some("V1") => Some(1),
+        Some("V2") => Some(2),
+        _ => integer_member(from, "version")?,
+    };
     let key_version = match (version, kind) {
         (Some(2), _) | (None, KeyKind::MultiHash) => KeyVersion::V2,
         (Some(1) | None, KeyKind::Hash) => KeyVersion::V1,

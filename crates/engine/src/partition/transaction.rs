@@ -35,6 +35,8 @@ pub(super) struct Content {
 /// An operation with its target, ready to be tried.
 pub(super) struct Prepared {
     pub(super) target: Target,
+    /// Where a replace moves the item, when it gives it another id.
+    pub(super) renamed: Option<Target>,
     pub(super) write: Write,
     /// Of operations that bring a whole document.
     pub(super) content: Option<Content>,
@@ -121,19 +123,19 @@ impl<'p> Transaction<'p> {
 
     /// Tries one operation as change `sub` of the commit.
     pub(super) fn apply(&mut self, sub: u8, prepared: &Prepared) -> Result<Applied> {
-        let Prepared { target, write, content } = prepared;
+        let Prepared { target, renamed, write, content } = prepared;
         let stored = self.stored(&target.key)?;
         let live = stored.as_ref().is_some_and(|item| self.is_live(target.logical_partition(), item));
         let old = stored.clone().filter(|_| live);
         match (&write.operation, old) {
             (Operation::Create { .. }, Some(_)) => Err(item::already_exists()),
             (Operation::Create { .. }, None) => self.write(sub, target, stored, None, content.as_ref()),
-            (Operation::Upsert { .. }, None) => {
-                // A condition on the present version cannot hold when there is none.
-                if write.if_match.is_some() {
-                    return Err(item::precondition_failed());
-                }
-                self.write(sub, target, stored, None, content.as_ref())
+            // Without a present version there is nothing to hold a condition against: the service inserts.
+            (Operation::Upsert { .. }, None) => self.write(sub, target, stored, None, content.as_ref()),
+            (Operation::Replace { .. }, Some(old)) if renamed.is_some() => {
+                check_conditions(write, &old)?;
+                let renamed = renamed.as_ref().unwrap_or(target);
+                self.undone_if_failed(|transaction| transaction.rename(sub, target, renamed, old, content))
             }
             (Operation::Upsert { .. } | Operation::Replace { .. }, Some(old)) => {
                 check_conditions(write, &old)?;
@@ -187,20 +189,59 @@ impl<'p> Transaction<'p> {
         content: Option<&Content>,
     ) -> Result<Applied> {
         let content = content.ok_or_else(|| Error::internal("A write was prepared without its document."))?;
-        let item = self.put(sub, target, stored.as_ref(), old.is_some(), content)?;
+        let item = self.put(sub, target, stored.as_ref(), old.is_some(), None, content)?;
         let outcome = if old.is_some() { Outcome::Replaced } else { Outcome::Created };
         let again = old.as_ref().is_some_and(|old| old.lsn == self.lsn);
         Ok(Applied { outcome, item: Some(item), old, patch_operations: 0, again })
     }
 
+    /// Moves an item to another id of its logical partition. It stays the same item: its number and with it its place
+    /// in creation order are kept, and the feed shows one change.
+    fn rename(
+        &mut self,
+        sub: u8,
+        target: &Target,
+        renamed: &Target,
+        old: Item,
+        content: &Option<Content>,
+    ) -> Result<Applied> {
+        let content = content.as_ref().ok_or_else(|| Error::internal("A write was prepared without its document."))?;
+        let in_the_way = self.stored(&renamed.key)?;
+        if in_the_way.as_ref().is_some_and(|item| self.is_live(renamed.logical_partition(), item)) {
+            return Err(item::already_exists());
+        }
+        self.remove_rows(target, &old)?;
+        let item = self.put(sub, renamed, in_the_way.as_ref(), false, Some(old.number), content)?;
+        let again = old.lsn == self.lsn;
+        Ok(Applied { outcome: Outcome::Replaced, item: Some(item), old: Some(old), patch_operations: 0, again })
+    }
+
+    /// Runs an operation that stages rows before its last check, and takes them back if that fails.
+    fn undone_if_failed<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let lengths =
+            (self.commit.changes.len(), self.staged.len(), self.staged_claims.len(), self.staged_sizes.len());
+        let totals = self.totals;
+        let result = run(self);
+        if result.is_err() {
+            self.commit.changes.truncate(lengths.0);
+            self.staged.truncate(lengths.1);
+            self.staged_claims.truncate(lengths.2);
+            self.staged_sizes.truncate(lengths.3);
+            self.totals = totals;
+        }
+        result
+    }
+
     /// Stages a new version. `stored` is the row under the key, `live` whether it still counts: a row that has expired
-    /// or was purged is cleaned up as if the sweeper had been there first.
+    /// or was purged is cleaned up as if the sweeper had been there first. `moved` is the number of an item that comes
+    /// here from another id.
     fn put(
         &mut self,
         sub: u8,
         target: &Target,
         stored: Option<&Item>,
         live: bool,
+        moved: Option<u64>,
         content: &Content,
     ) -> Result<Item> {
         let constraints = &self.settings.definition.unique_keys;
@@ -224,7 +265,7 @@ impl<'p> Transaction<'p> {
         }
         let number = match stored {
             Some(stored) if live => stored.number,
-            _ => self.new_number(sub),
+            _ => moved.unwrap_or_else(|| self.new_number(sub)),
         };
         let header = ItemHeader {
             lsn: self.lsn,
@@ -266,7 +307,7 @@ impl<'p> Transaction<'p> {
         }
         self.commit.put(Table::Items, target.key.clone(), row);
         self.grow(target, i64::from(stored.is_none()), growth);
-        let kind = if live { ChangeKind::Replace } else { ChangeKind::Create };
+        let kind = if live || moved.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
         self.feed(sub, kind, number, target.key.clone());
         self.staged.push((target.key.clone(), Some(item.clone())));
         Ok(item)
@@ -274,6 +315,12 @@ impl<'p> Transaction<'p> {
 
     /// Stages the removal of a stored version.
     pub(super) fn remove(&mut self, sub: u8, target: &Target, stored: &Item, kind: ChangeKind) -> Result<()> {
+        self.remove_rows(target, stored)?;
+        self.feed(sub, kind, stored.number, target.key.clone());
+        Ok(())
+    }
+
+    fn remove_rows(&mut self, target: &Target, stored: &Item) -> Result<()> {
         let constraints = &self.settings.definition.unique_keys;
         if !constraints.is_empty() {
             let claims = unique::claims(constraints, stored.body());
@@ -288,7 +335,6 @@ impl<'p> Transaction<'p> {
             self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
         }
         self.grow(target, -1, -(item_row_bytes(&target.key, stored) as i64));
-        self.feed(sub, kind, stored.number, target.key.clone());
         self.staged.push((target.key.clone(), None));
         Ok(())
     }

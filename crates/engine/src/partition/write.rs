@@ -299,6 +299,7 @@ impl Partition {
     /// Checks everything about an operation that does not depend on what is stored.
     fn prepare(&self, settings: &Settings, key: &PartitionKey, epk: &Epk, write: Write) -> Result<Prepared> {
         let target = Target::new(epk, key, write.operation.id());
+        let mut renamed = None;
         let content = match &write.operation {
             Operation::Create { id, document }
             | Operation::Upsert { id, document }
@@ -306,13 +307,20 @@ impl Partition {
                 let body = Raw::document(document).map_err(|corrupt| {
                     Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string())
                 })?;
-                item::check_document_id(body, id)?;
+                let new_id = item::document_id(body)?;
+                if new_id != id {
+                    // A replace may give an item another id; everything else must say which item it means.
+                    if !matches!(write.operation, Operation::Replace { .. }) {
+                        return Err(Error::bad_request(item::INVALID_INPUT));
+                    }
+                    renamed = Some(Target::new(epk, key, new_id));
+                }
                 settings.check_key(key, body)?;
-                Some(self.content(settings, &target, document.clone())?)
+                Some(self.content(settings, renamed.as_ref().unwrap_or(&target), document.clone())?)
             }
             Operation::Patch { .. } | Operation::Delete { .. } | Operation::Read { .. } => None,
         };
-        Ok(Prepared { target, write, content })
+        Ok(Prepared { target, renamed, write, content })
     }
 
     fn check_session(&self, write: &Write) -> Result<()> {
@@ -328,13 +336,8 @@ impl Settings {
     /// The key inside a document must be the one the request names.
     fn check_key(&self, key: &PartitionKey, body: Raw<'_>) -> Result<()> {
         let definition = &self.definition.partition_key;
-        let mismatch = || Error::new(Kind::PartitionKeyMismatch, KEY_MISMATCH);
-        let found = definition.extract(body).map_err(|error| mismatch().caused_by(error.to_string()))?;
-        // A container without a key of its own has its items under `[]`.
-        let fixed = definition.system_key && key.0.is_empty();
-        let absent =
-            found.0.iter().all(|component| matches!(component, orrery_model::KeyComponent::Undefined));
-        if found == *key || fixed && absent { Ok(()) } else { Err(mismatch()) }
+        let matches = definition.extract(body) == *key;
+        if matches { Ok(()) } else { Err(Error::new(Kind::PartitionKeyMismatch, KEY_MISMATCH)) }
     }
 
     /// Where a full key lies in the hash space.

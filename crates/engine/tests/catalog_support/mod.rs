@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use orrery_engine::{Account, ContainerDefinition, Database, EngineConfig, Ref, Result, TestEnv};
 use orrery_storage::{MemoryStore, Store};
@@ -70,4 +71,13 @@ pub fn plain(id: &str) -> ContainerDefinition {
 
 pub fn database(account: &Account, name: &str) -> Arc<Database> {
     account.database(Ref::Name(name)).expect("the database is there")
+}
+
+/// Waits for the background; how long it takes is not what is tested.
+pub fn eventually(mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never happened");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }

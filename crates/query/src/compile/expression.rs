@@ -263,10 +263,11 @@ impl Compiler<'_> {
         if !foldable {
             return node;
         }
-        let value = match Frame::new(ITEM_SLOT + 1, &self.context).eval(&node) {
-            Ok(value) => value.to_value(),
-            Err(_) => return node,
+        let computed = {
+            let mut frame = Frame::new(ITEM_SLOT + 1, &self.context);
+            frame.eval(&node).map(|value| value.to_value())
         };
+        let Ok(value) = computed else { return node };
         // Objects and arrays are printed as they are, so what JSON cannot spell must stay an expression.
         if matches!(value, Value::Array(_) | Value::Object(_)) && !is_finite(&value) {
             return node;

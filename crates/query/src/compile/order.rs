@@ -40,8 +40,13 @@ impl Compiler<'_> {
         let mut keys = Vec::with_capacity(order_by.items.len());
         let mut correlated = None;
         for item in &order_by.items {
-            if group.is_some() {
+            if let Some(scope) = &group {
+                let known = scope.aggregates.len();
                 let node = self.expression(&item.expr, &mut group)?;
+                // Groups are sorted by what the select list computes; nothing is computed for sorting alone.
+                if group.as_ref().is_some_and(|scope| scope.aggregates.len() > known) {
+                    return Err(not_a_path());
+                }
                 keys.push(OrderKey { node, descending: descends(item.direction), path: None });
                 continue;
             }
@@ -93,10 +98,7 @@ impl Compiler<'_> {
         {
             return Err(SqlError::whole("", "Order-by over correlated collections is not supported."));
         }
-        Err(SqlError::whole(
-            "2206",
-            "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.",
-        ))
+        Err(not_a_path())
     }
 
     fn is_computed_property(&self, expr: &Expr) -> bool {
@@ -220,6 +222,13 @@ impl Compiler<'_> {
         }
         Ok(Some(Component::FullText { path, terms: texts }))
     }
+}
+
+fn not_a_path() -> SqlError {
+    SqlError::whole(
+        "2206",
+        "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.",
+    )
 }
 
 fn descends(direction: Option<Direction>) -> bool {

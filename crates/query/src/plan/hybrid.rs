@@ -9,8 +9,8 @@
 
 use orrery_model::Value;
 use orrery_sql::{
-    Count, Direction, Expr, ExprKind, Literal, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select, SelectItem,
-    Span,
+    Count, Direction, Expr, ExprKind, Literal, OffsetLimit, OrderBy, OrderItem, Projection, Query, Select,
+    SelectItem, Span,
 };
 
 use super::rewrite::{self, QueryInfo, literal_count};

@@ -116,7 +116,9 @@ pub fn plan(
         None => Merge::Rows(rewrite::query_info(query, &prepared, pinned)),
     };
     let trivial = matches!(&merge, Merge::Rows(info) if info.is_trivial());
-    let gateway = if trivial || pinned || context.partition_key.system_key {
+    // Distinct rows are counted by whoever sees all of them: a partition computes subqueries item by item.
+    let counted = matches!(&merge, Merge::Rows(QueryInfo { distinct_count: Some(_), .. }));
+    let gateway = if trivial || (!counted && (pinned || context.partition_key.system_key)) {
         Gateway::Serve
     } else if prepared.lists_aggregates() {
         Gateway::Refuse(LISTED_AGGREGATES)

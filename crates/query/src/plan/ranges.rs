@@ -208,8 +208,7 @@ impl Search<'_> {
     }
 
     fn is_path(&self, node: &Node) -> bool {
-        document_path(node, self.origins)
-            .is_some_and(|found| !found.is_empty() && found == self.path)
+        document_path(node, self.origins).is_some_and(|found| !found.is_empty() && found == self.path)
     }
 }
 

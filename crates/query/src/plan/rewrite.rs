@@ -24,7 +24,8 @@ use crate::prepared::Prepared;
 
 /// Stands in rewritten text where the client puts the condition that resumes a sorted query, or `true`.
 pub(super) const FILTER_PLACEHOLDER: &str = "({documentdb-formattableorderbyquery-filter})";
-/// The alias under which the item itself is added to FROM when no source of the query is the item.
+/// The alias under which the item itself is added to FROM when no source of the query is the item. Further
+/// underscores are put in front if the query uses it already.
 const ITEM_ALIAS: &str = "_item";
 /// The alias of a first source that has none.
 const SOURCE_ALIAS: &str = "_source";
@@ -142,7 +143,8 @@ fn sorts_what_it_selects(query: &Query) -> bool {
 /// `SELECT COUNT(1) FROM (SELECT DISTINCT …)`: the name of the count and the query that is counted.
 fn distinct_count(query: &Query) -> Option<(String, &Query)> {
     let select = &query.select;
-    let [Source { collection: Collection::Subquery(inner), iterate: false, .. }] = query.from.as_slice() else {
+    let [Source { collection: Collection::Subquery(inner), iterate: false, .. }] = query.from.as_slice()
+    else {
         return None;
     };
     let plain = !select.distinct
@@ -352,10 +354,14 @@ pub(super) fn with_item(query: &Query) -> (Vec<Source>, String) {
             (query.from.clone(), alias_of(source).unwrap_or_default())
         }
         _ => {
+            let mut alias = ITEM_ALIAS.to_string();
+            while query.from.iter().any(|source| alias_of(source).as_ref() == Some(&alias)) {
+                alias.insert(0, '_');
+            }
             let item = Source {
                 collection: Collection::Path(verbatim("ROOT")),
                 iterate: false,
-                alias: Some(name(ITEM_ALIAS)),
+                alias: Some(name(&alias)),
                 span: Span::default(),
             };
             let mut from = vec![item];
@@ -365,7 +371,7 @@ pub(super) fn with_item(query: &Query) -> (Vec<Source>, String) {
             {
                 first.alias = Some(name(SOURCE_ALIAS));
             }
-            (from, ITEM_ALIAS.to_string())
+            (from, alias)
         }
     }
 }
@@ -388,9 +394,7 @@ fn rooted(from: &[Source]) -> Vec<Source> {
 
 fn rooted_path(path: &Expr) -> Expr {
     match &path.kind {
-        ExprKind::Member(object, name) => {
-            expr(ExprKind::Member(Box::new(rooted_path(object)), name.clone()))
-        }
+        ExprKind::Member(object, name) => expr(ExprKind::Member(Box::new(rooted_path(object)), name.clone())),
         ExprKind::Index(object, index) => expr(ExprKind::Index(Box::new(rooted_path(object)), index.clone())),
         _ => verbatim("ROOT"),
     }

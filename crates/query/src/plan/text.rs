@@ -16,8 +16,8 @@
 use std::fmt::Write;
 
 use orrery_sql::{
-    Collection, Expr, ExprKind, Name, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source, Span,
-    SubqueryKind,
+    Collection, Expr, ExprKind, Name, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source,
+    Span, SubqueryKind,
 };
 
 /// How far a subquery is indented below the query around it.

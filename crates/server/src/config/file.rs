@@ -19,16 +19,22 @@ pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 pub fn read(path: &Path) -> Result<Given, ConfigError> {
     let shown = path.display();
-    let problem = |error: std::io::Error| ConfigError(format!("cannot read the configuration file {shown}: {error}"));
+    let problem =
+        |error: std::io::Error| ConfigError(format!("cannot read the configuration file {shown}: {error}"));
     let size = std::fs::metadata(path).map_err(problem)?.len();
     if size > FILE_BYTES_MAX {
-        return Err(ConfigError(format!("the configuration file {shown} has {size} bytes; allowed: {FILE_BYTES_MAX}")));
+        return Err(ConfigError(format!(
+            "the configuration file {shown} has {size} bytes; allowed: {FILE_BYTES_MAX}"
+        )));
     }
-    parse(&std::fs::read_to_string(path).map_err(problem)?).map_err(|ConfigError(text)| ConfigError(format!("{shown}: {text}")))
+    parse(&std::fs::read_to_string(path).map_err(problem)?)
+        .map_err(|ConfigError(text)| ConfigError(format!("{shown}: {text}")))
 }
 
 pub fn parse(text: &str) -> Result<Given, ConfigError> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError(error.to_string().trim_end().to_owned()))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| ConfigError(error.to_string().trim_end().to_owned()))?;
     let mut given = Given::new();
     for (name, value) in table {
         let setting = SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| unknown(&name))?;
@@ -52,13 +58,19 @@ fn scalar(name: &str, value: toml::Value) -> Result<String, ConfigError> {
         other => Err(ConfigError(format!(
             "`{name}` is a TOML {}; allowed: a text, a number or true/false{}",
             other.type_str(),
-            if SETTINGS.iter().any(|setting| setting.name == name && setting.repeats) { ", or a list of texts" } else { "" }
+            if SETTINGS.iter().any(|setting| setting.name == name && setting.repeats) {
+                ", or a list of texts"
+            } else {
+                ""
+            }
         ))),
     }
 }
 
 fn unknown(name: &str) -> ConfigError {
     let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-    let hint = closest(name, names.iter().copied()).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+    let hint = closest(name, names.iter().copied())
+        .map(|name| format!(" (did you mean `{name}`?)"))
+        .unwrap_or_default();
     ConfigError(format!("`{name}` is no setting{hint}; allowed: {}", names.join(", ")))
 }

@@ -73,8 +73,12 @@ impl Keys {
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.primary.as_str())
-            .chain([&self.secondary, &self.readonly, &self.secondary_readonly].into_iter().flatten().map(String::as_str))
+        std::iter::once(self.primary.as_str()).chain(
+            [&self.secondary, &self.readonly, &self.secondary_readonly]
+                .into_iter()
+                .flatten()
+                .map(String::as_str),
+        )
     }
 }
 
@@ -195,7 +199,8 @@ fn settle_data_place(config: &mut Config, sources: &BTreeMap<&str, Source>) -> R
     }
     if directory == sources.get("ephemeral") {
         return Err(ConfigError(
-            "--ephemeral keeps everything in memory and --data-dir names a directory: give one of them".into(),
+            "--ephemeral keeps everything in memory and --data-dir names a directory: give one of them"
+                .into(),
         ));
     }
     config.ephemeral = sources.get("ephemeral") > directory;
@@ -204,7 +209,9 @@ fn settle_data_place(config: &mut Config, sources: &BTreeMap<&str, Source>) -> R
 
 fn check_whole(config: &Config, sources: &BTreeMap<&str, Source>) -> Result<(), ConfigError> {
     if sources.contains_key("tls-certificate") != sources.contains_key("tls-key") {
-        return Err(ConfigError("--tls-certificate and --tls-key belong together: give both or neither".into()));
+        return Err(ConfigError(
+            "--tls-certificate and --tls-key belong together: give both or neither".into(),
+        ));
     }
     if config.keys.well_known()
         && let Some(open) = config.listen.iter().find(|address| !address.ip().is_loopback())

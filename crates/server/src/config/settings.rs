@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::values::{address, choice, duration, key, number, size_bytes, switch};
 use super::{
-    Config, Consistency, Durability, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, Source, TlsMode,
+    Config, Consistency, Durability, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat,
+    LogRequests, Source, TlsMode,
 };
 
 pub struct Setting {
@@ -43,7 +44,11 @@ impl Setting {
         match self.repeats {
             false => Cow::Borrowed(texts),
             true => {
-                let parts = texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|part| !part.is_empty());
+                let parts = texts
+                    .iter()
+                    .flat_map(|text| text.split(','))
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty());
                 Cow::Owned(parts.map(str::to_owned).collect())
             }
         }
@@ -86,7 +91,11 @@ pub const SETTINGS: &[Setting] = &[
         help: "Directory that holds everything; made when absent; used by one server at a time",
         set: |config, texts| {
             config.data_dir = PathBuf::from(last(texts)?);
-            if config.data_dir.as_os_str().is_empty() { Err("the name is empty; allowed: a directory".into()) } else { Ok(()) }
+            if config.data_dir.as_os_str().is_empty() {
+                Err("the name is empty; allowed: a directory".into())
+            } else {
+                Ok(())
+            }
         },
     },
     Setting {
@@ -170,7 +179,9 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| {
             config.tls_names = texts.to_vec();
             match texts.iter().find(|name| !host_name(name)) {
-                Some(wrong) => Err(format!("`{wrong}` is no host name; allowed: letters, digits, `-`, `.`, a leading `*.`, or an IP address")),
+                Some(wrong) => Err(format!(
+                    "`{wrong}` is no host name; allowed: letters, digits, `-`, `.`, a leading `*.`, or an IP address"
+                )),
                 None => Ok(()),
             }
         },
@@ -200,7 +211,9 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: LIMITS,
         help: "Request units per second that one physical partition may be given; T RU/s make ceil(T / limit) partitions",
-        set: |config, texts| Ok(config.partition_throughput_limit = number(last(texts)?, 100, 1_000_000_000)? as u32),
+        set: |config, texts| {
+            Ok(config.partition_throughput_limit = number(last(texts)?, 100, 1_000_000_000)? as u32)
+        },
     },
     Setting {
         name: "partition-size-limit",
@@ -313,7 +326,8 @@ pub const SETTINGS: &[Setting] = &[
         group: LOG,
         help: "text or json; the log goes to stderr, the start-up block to stdout",
         set: |config, texts| {
-            Ok(config.log.format = choice(last(texts)?, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?)
+            Ok(config.log.format =
+                choice(last(texts)?, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?)
         },
     },
     Setting {
@@ -361,7 +375,12 @@ pub fn defaults() -> Config {
         listen: vec![([127, 0, 0, 1], 8081).into()],
         data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
         ephemeral: false,
-        keys: Keys { primary: EMULATOR_KEY.into(), secondary: None, readonly: None, secondary_readonly: None },
+        keys: Keys {
+            primary: EMULATOR_KEY.into(),
+            secondary: None,
+            readonly: None,
+            secondary_readonly: None,
+        },
         partition_throughput_limit: 10_000,
         partition_size_limit_bytes: 50_000_000_000,
         logical_partition_size_limit_bytes: 20_000_000_000,
@@ -407,5 +426,8 @@ fn host_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     let host = text.strip_prefix("*.").unwrap_or(text);
     text.parse::<std::net::IpAddr>().is_ok()
-        || (!host.is_empty() && text.len() <= HOST_NAME_BYTES_MAX && host.chars().all(plain) && !host.starts_with('.'))
+        || (!host.is_empty()
+            && text.len() <= HOST_NAME_BYTES_MAX
+            && host.chars().all(plain)
+            && !host.starts_with('.'))
 }

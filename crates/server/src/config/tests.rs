@@ -14,7 +14,8 @@ fn given(entries: &[(&str, &str)]) -> Given {
 #[test]
 fn flag_beats_environment_beats_file_beats_default() {
     type Show = fn(&Config) -> String;
-    let keys: Vec<String> = (1..=3u8).map(|n| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, [n; 32])).collect();
+    let keys: Vec<String> =
+        (1..=3u8).map(|n| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, [n; 32])).collect();
     let (one, two, three) = (keys[0].as_str(), keys[1].as_str(), keys[2].as_str());
     #[rustfmt::skip]
     let table: Vec<(&str, [&str; 3], Show)> = vec![
@@ -44,7 +45,8 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("log-requests", ["off", "errors", "on"], |c| format!("{:?}", c.log.requests).to_lowercase()),
         ("log-requests-rate", ["1", "2", "3"], |c| c.log.requests_rate_max.to_string()),
     ];
-    let covered: Vec<&str> = table.iter().map(|(name, ..)| *name).chain(["tls-certificate", "tls-key"]).collect();
+    let covered: Vec<&str> =
+        table.iter().map(|(name, ..)| *name).chain(["tls-certificate", "tls-key"]).collect();
     for setting in SETTINGS {
         assert!(covered.contains(&setting.name), "`{}` is missing in this table", setting.name);
     }
@@ -108,8 +110,12 @@ fn the_well_known_key_stays_on_loopback() {
     let own = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, [7u8; 64]);
     let with_key = given(&[("listen", "0.0.0.0:8081"), ("key", &own)]);
     assert!(resolve(&with_key, &none, &none).is_ok());
-    let well_known_secondary = given(&[("listen", "0.0.0.0:8081"), ("key", &own), ("secondary-key", EMULATOR_KEY)]);
-    assert!(resolve(&well_known_secondary, &none, &none).is_err(), "a second door with the public key is as open");
+    let well_known_secondary =
+        given(&[("listen", "0.0.0.0:8081"), ("key", &own), ("secondary-key", EMULATOR_KEY)]);
+    assert!(
+        resolve(&well_known_secondary, &none, &none).is_err(),
+        "a second door with the public key is as open"
+    );
     assert!(resolve(&given(&[("listen", "[::1]:0")]), &none, &none).is_ok());
 }
 

@@ -25,9 +25,12 @@ pub fn size_bytes(text: &str) -> Result<u64, String> {
         ("tb", 1_000_000_000_000),
         ("tib", 1 << 40),
     ];
-    let allowed = || format!("`{text}` is no size; allowed: bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB");
+    let allowed = || {
+        format!("`{text}` is no size; allowed: bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB")
+    };
     let (number, unit) = split_unit(text);
-    let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(allowed)?;
+    let factor =
+        UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(allowed)?;
     let bytes = match number.parse::<u64>() {
         Ok(whole) => whole.checked_mul(factor).ok_or_else(allowed)?,
         Err(_) => {
@@ -54,8 +57,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => 0,
     };
     let ms = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms)).filter(|ms| *ms > 0);
-    ms.map(Duration::from_millis)
-        .ok_or_else(|| format!("`{text}` is no duration; allowed: a whole number with ms, s, m or h, as in 30s"))
+    ms.map(Duration::from_millis).ok_or_else(|| {
+        format!("`{text}` is no duration; allowed: a whole number with ms, s, m or h, as in 30s")
+    })
 }
 
 /// `127.0.0.1:8081`, `[::1]:8081`, `0.0.0.0:8081`, `localhost:8081`.
@@ -76,7 +80,10 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 pub fn key(text: &str) -> Result<String, String> {
     match base64::engine::general_purpose::STANDARD.decode(text) {
         Ok(bytes) if bytes.len() >= KEY_BYTES_MIN => Ok(text.to_owned()),
-        Ok(bytes) => Err(format!("the key has {} bytes; at least {KEY_BYTES_MIN} are needed (`orrery key new` makes one)", bytes.len())),
+        Ok(bytes) => Err(format!(
+            "the key has {} bytes; at least {KEY_BYTES_MIN} are needed (`orrery key new` makes one)",
+            bytes.len()
+        )),
         Err(_) => Err("the key is not base64 (`orrery key new` makes one)".into()),
     }
 }
@@ -161,9 +168,15 @@ mod tests {
 
     #[test]
     fn durations_need_a_known_unit() {
-        for (text, ms) in
-            [("250ms", Some(250)), ("30", Some(30_000)), ("2m", Some(120_000)), ("1h", Some(3_600_000)), ("0s", None), ("1d", None), ("s", None)]
-        {
+        for (text, ms) in [
+            ("250ms", Some(250)),
+            ("30", Some(30_000)),
+            ("2m", Some(120_000)),
+            ("1h", Some(3_600_000)),
+            ("0s", None),
+            ("1d", None),
+            ("s", None),
+        ] {
             assert_eq!(duration(text).ok(), ms.map(Duration::from_millis), "{text}");
         }
     }

@@ -31,16 +31,38 @@ pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);
 pub(super) type Reply<T> = std::sync::mpsc::SyncSender<Result<T, StoreError>>;
 
 pub(super) enum Request {
-    Commit { handle: Arc<Handle>, commit: Commit, durability: Durability, done: Done },
+    Commit {
+        handle: Arc<Handle>,
+        commit: Commit,
+        durability: Durability,
+        done: Done,
+    },
     /// Removes rows of a dropped space, which has no owner.
-    Remove { id: SpaceId, commit: Commit, done: Done },
+    Remove {
+        id: SpaceId,
+        commit: Commit,
+        done: Done,
+    },
     /// Answers `None` while the space's rows are still being removed.
-    Open { id: SpaceId, reply: Reply<Option<(Arc<SpaceState>, u64)>> },
-    Drop { id: SpaceId, reply: Reply<()> },
-    DropFinished { id: SpaceId, reply: Reply<()> },
+    Open {
+        id: SpaceId,
+        reply: Reply<Option<(Arc<SpaceState>, u64)>>,
+    },
+    Drop {
+        id: SpaceId,
+        reply: Reply<()>,
+    },
+    DropFinished {
+        id: SpaceId,
+        reply: Reply<()>,
+    },
     /// Seals every memtable.
-    Seal { reply: Reply<()> },
-    Close { reply: Reply<()> },
+    Seal {
+        reply: Reply<()>,
+    },
+    Close {
+        reply: Reply<()>,
+    },
 }
 
 /// What all handles of a space share.
@@ -171,7 +193,8 @@ impl Committer {
             Ok(())
         });
         for reply in group.seal {
-            let sealed = self.guarded(|committer| TABLES.into_iter().try_for_each(|table| committer.rotate(table)));
+            let sealed =
+                self.guarded(|committer| TABLES.into_iter().try_for_each(|table| committer.rotate(table)));
             let _ = reply.send(sealed);
         }
         if let Some(reply) = group.close {
@@ -182,7 +205,10 @@ impl Committer {
     }
 
     /// A panic stops writes instead of ending the thread that must answer them.
-    fn guarded(&mut self, step: impl FnOnce(&mut Committer) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn guarded(
+        &mut self,
+        step: impl FnOnce(&mut Committer) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         match catch_unwind(AssertUnwindSafe(|| step(self))) {
             Ok(result) => result,
             Err(_) => Err(self.stop("an internal check failed in the committer")),
@@ -369,7 +395,8 @@ impl Committer {
             let sealed = &mut self.unflushed[table as usize].sealed;
             sealed.drain(..sealed.len().saturating_sub(left));
         }
-        let firsts = self.unflushed.iter().flat_map(|tree| tree.sealed.front().into_iter().chain(&tree.active));
+        let firsts =
+            self.unflushed.iter().flat_map(|tree| tree.sealed.front().into_iter().chain(&tree.active));
         let oldest_needed = firsts.copied().min().unwrap_or(u64::MAX);
         let names = self.log.release(oldest_needed);
         if !names.is_empty() {

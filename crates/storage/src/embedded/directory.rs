@@ -96,7 +96,10 @@ impl Directory {
             let mut file = File::create(self.path.join("FORMAT"))?;
             file.write_all(FORMAT.as_bytes())?;
             file.sync_data()?;
-            sync_directory(&self.path)
+            sync_directory(&self.path)?;
+            // The directory itself may be new. Its parent may be one that we cannot open; then the system must do.
+            let _ = self.path.parent().map(sync_directory);
+            Ok(())
         };
         write().map_err(|error| io_error(&self.path, &error))
     }
@@ -125,7 +128,8 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Refused(
-            format!("{} is in use by another process; stop it or choose another directory", path.display()).into(),
+            format!("{} is in use by another process; stop it or choose another directory", path.display())
+                .into(),
         )),
         Err(TryLockError::Error(error)) => Err(io_error(path, &error)),
     }

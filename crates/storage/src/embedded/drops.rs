@@ -59,8 +59,9 @@ fn run(core: &Arc<Core>) {
 
 fn remove_rows(core: &Core, space: SpaceId) -> Result<(), StoreError> {
     for table in TABLES {
-        core.trees.drop_tables_of(table, space)?;
-        core.background.finished(core, false);
+        if core.trees.drop_tables_of(table, space)? {
+            core.background.finished(core, false);
+        }
     }
     // The scan must read the trees without the dropped tables, or it misses the rows that came to light. It does so
     // only with a number above theirs, and the answer to a commit comes after such a number is published.

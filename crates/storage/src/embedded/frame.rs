@@ -55,7 +55,8 @@ impl Header {
     pub(crate) fn decode(segment: &[u8]) -> Option<Header> {
         let mut reader = Reader(segment.get(..HEADER_BYTES)?);
         let magic = reader.array::<8>()?;
-        let header = Header { base: reader.u64()?, previous_base: reader.u64()?, previous_bytes: reader.u64()? };
+        let header =
+            Header { base: reader.u64()?, previous_base: reader.u64()?, previous_bytes: reader.u64()? };
         let crc = reader.u32()?;
         (magic == HEADER_MAGIC && crc == crc32c::crc32c(&segment[..32])).then_some(header)
     }

@@ -97,8 +97,9 @@ impl Log {
     /// Forgets the old segments in which every record is older than `seqno`, oldest first, and returns their names.
     pub(super) fn release(&mut self, seqno: u64) -> Vec<String> {
         let mut names = Vec::new();
-        while let Some(segment) = self.old.pop_front_if(|segment| segment.last_seqno < seqno) {
+        while let Some(segment) = self.old.front().filter(|segment| segment.last_seqno < seqno) {
             names.push(segment_name(segment.base));
+            self.old.pop_front();
         }
         names
     }

@@ -85,7 +85,9 @@ pub struct EmbeddedStore {
 impl EmbeddedStore {
     /// Opens the store in `directory`, creating it when there is none, and recovers what the log holds.
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStore, StoreError> {
-        EmbeddedStore::open_with(directory.as_ref(), options, |path| Arc::new(OsDirectory { path: path.into() }))
+        EmbeddedStore::open_with(directory.as_ref(), options, |path| {
+            Arc::new(OsDirectory { path: path.into() })
+        })
     }
 
     /// `open` with other files under the log.

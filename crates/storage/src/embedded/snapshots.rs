@@ -25,12 +25,13 @@ pub(super) struct Snapshots {
     age_max: Duration,
 }
 
-/// All snapshots with the same seqno.
+/// All snapshots with the same seqno. One without any is kept while its seqno is the visible one: the next snapshot
+/// will want it.
 struct Entry {
     pin: Arc<Pin>,
     count: usize,
-    /// When the last of them was opened.
-    opened: Instant,
+    /// When it was first found to hold something back.
+    superseded: Option<Instant>,
 }
 
 pub(super) struct Pin {
@@ -65,16 +66,14 @@ impl Snapshots {
     }
 
     pub(super) fn open(&self) -> Arc<Pin> {
-        let now = Instant::now();
         let mut open = self.open.lock();
         let seqno = self.visible();
         let entry = open.entry(seqno).or_insert_with(|| Entry {
             pin: Arc::new(Pin { seqno, gate: RwLock::new(false) }),
             count: 0,
-            opened: now,
+            superseded: None,
         });
         entry.count += 1;
-        entry.opened = now;
         entry.pin.clone()
     }
 
@@ -83,7 +82,7 @@ impl Snapshots {
         // An expired pin has left the map already, and another with its number may have come.
         if let Some(entry) = open.get_mut(&pin.seqno).filter(|entry| Arc::ptr_eq(&entry.pin, pin)) {
             entry.count -= 1;
-            if entry.count == 0 {
+            if entry.count == 0 && pin.seqno != self.visible() {
                 open.remove(&pin.seqno);
             }
         }
@@ -93,14 +92,21 @@ impl Snapshots {
     pub(super) fn watermark(&self) -> u64 {
         let mut open = self.open.lock();
         let visible = self.visible();
-        while let Some(oldest) = open.first_entry() {
+        while let Some(mut oldest) = open.first_entry() {
             // A snapshot of the present state holds nothing back, however old it is.
-            if *oldest.key() >= visible || oldest.get().opened.elapsed() < self.age_max {
+            if *oldest.key() >= visible {
+                return visible;
+            }
+            let entry = oldest.get_mut();
+            let superseded = *entry.superseded.get_or_insert_with(Instant::now);
+            if entry.count > 0 && superseded.elapsed() < self.age_max {
                 return *oldest.key();
             }
             let entry = oldest.remove();
-            *entry.pin.gate.write() = true;
-            tracing::warn!(snapshots = entry.count, "snapshots were held for too long and have expired");
+            if entry.count > 0 {
+                *entry.pin.gate.write() = true;
+                tracing::warn!(snapshots = entry.count, "snapshots were held for too long and have expired");
+            }
         }
         visible
     }

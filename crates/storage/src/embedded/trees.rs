@@ -115,10 +115,21 @@ impl Trees {
     }
 
     /// Drops the tables that hold rows of this space only. Rows in other tables stay, and older values may come back
-    /// to light: whoever drops scans and deletes afterwards.
-    pub(super) fn drop_tables_of(&self, table: Table, space: SpaceId) -> Result<(), StoreError> {
+    /// to light: whoever drops scans and deletes afterwards. False when there was no such table, which is usual for a
+    /// small space and saves rewriting the manifest, for which readers would have to wait.
+    pub(super) fn drop_tables_of(&self, table: Table, space: SpaceId) -> Result<bool, StoreError> {
         let bounds = prefixed_bounds(space, &KeyRange::all());
-        guarded(|| self.tree(table).drop_range::<Bytes, _>(bounds))
+        guarded(|| {
+            let tree = self.tree(table);
+            let has_own_table = tree.current_version().iter_tables().any(|table| {
+                let range = &table.metadata.key_range;
+                space_of(range.min()) == space.0 && space_of(range.max()) == space.0
+            });
+            if has_own_table {
+                tree.drop_range::<Bytes, _>(bounds)?;
+            }
+            Ok(has_own_table)
+        })
     }
 
     /// Releases the versions, and with them memtables and dead tables, that no snapshot needs. Otherwise that
@@ -195,13 +206,20 @@ impl TreeRows {
             };
             guard.map(|guard| guard.into_inner()).transpose()
         });
-        row.map(|row| row.map(|(key, value)| Row { key: Bytes::from(key).slice(SPACE_BYTES..), value: value.into() }))
-            .transpose()
+        row.map(|row| {
+            row.map(|(key, value)| Row { key: Bytes::from(key).slice(SPACE_BYTES..), value: value.into() })
+        })
+        .transpose()
     }
 }
 
 /// Writes rows of one commit into the memtables. Infallible for changes that passed `Commit::check`.
-pub(super) fn apply(active: &[Arc<Memtable>; TABLES.len()], space: SpaceId, seqno: u64, changes: Vec<Change>) {
+pub(super) fn apply(
+    active: &[Arc<Memtable>; TABLES.len()],
+    space: SpaceId,
+    seqno: u64,
+    changes: Vec<Change>,
+) {
     for table in TABLES {
         // The keys of one table share one allocation: they live and die with the same memtable.
         let of_table = |change: &&Change| change.table == table;
@@ -266,4 +284,3 @@ fn guarded<T>(call: impl FnOnce() -> lsm_tree::Result<T>) -> Result<T, StoreErro
 fn panicked() -> StoreError {
     StoreError::Damaged("tables: an internal check failed".into())
 }
-

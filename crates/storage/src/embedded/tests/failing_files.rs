@@ -59,7 +59,11 @@ fn fails_cleanly(call: Call, after: u32, errno: i32) {
     let space = store.open_space(SPACE).expect("opens");
     for (number, value) in acknowledged.iter().enumerate() {
         for table in crate::store::TABLES {
-            assert_eq!(get(&space, table, &number.to_string()).as_ref(), Some(value), "{call:?}: {number} is lost");
+            assert_eq!(
+                get(&space, table, &number.to_string()).as_ref(),
+                Some(value),
+                "{call:?}: {number} is lost"
+            );
         }
     }
     // The commit that failed is there whole or not at all.
@@ -129,7 +133,8 @@ fn files_that_fail_at_opening_are_an_error_and_not_a_loss() {
             faults.heal();
         }
     }
-    let space = faults::open(directory.path(), small(), &faults).expect("opens").open_space(SPACE).expect("opens");
+    let space =
+        faults::open(directory.path(), small(), &faults).expect("opens").open_space(SPACE).expect("opens");
     assert!(get(&space, Table::Items, "key").is_some());
 }
 
@@ -150,6 +155,7 @@ fn a_torn_tail_that_cannot_be_cut_is_an_error() {
     let refused = faults::open(directory.path(), small(), &faults).err().expect("refused");
     assert!(matches!(refused, StoreError::Io(_)), "{refused:?}");
     faults.heal();
-    let space = faults::open(directory.path(), small(), &faults).expect("opens").open_space(SPACE).expect("opens");
+    let space =
+        faults::open(directory.path(), small(), &faults).expect("opens").open_space(SPACE).expect("opens");
     assert!(get(&space, Table::Items, "key").is_some());
 }

@@ -55,7 +55,8 @@ fn a_table_that_cannot_be_written_stops_writes_and_loses_nothing() {
         "trap '' XFSZ; ulimit -f 400; exec '{}' --exact embedded::tests::failing_tables::child_with_limited_files --nocapture",
         binary.display()
     );
-    let output = Command::new("sh").args(["-c", &script]).env(CHILD, directory.path()).output().expect("runs");
+    let output =
+        Command::new("sh").args(["-c", &script]).env(CHILD, directory.path()).output().expect("runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("flushing failed"), "{said}");
@@ -68,7 +69,8 @@ fn a_table_that_cannot_be_written_stops_writes_and_loses_nothing() {
     let store = open(&directory, small());
     let space = store.open_space(SPACE).expect("opens");
     for number in 0..acknowledged {
-        let (item, feed) = (get(&space, Table::Items, &number.to_string()), get(&space, Table::Feed, &number.to_string()));
+        let (item, feed) =
+            (get(&space, Table::Items, &number.to_string()), get(&space, Table::Feed, &number.to_string()));
         assert!(item.is_some() && feed.is_some(), "{number} of {acknowledged} is lost");
     }
     store.close().expect("closes");
@@ -162,7 +164,10 @@ fn a_cut_or_missing_table_is_refused_at_open() {
             std::fs::remove_file(&table).expect("removable");
         }
         let refused = EmbeddedStore::open(directory.path(), small()).err().expect("refused");
-        assert!(matches!(refused, StoreError::Damaged(_)) && refused.to_string().contains("items"), "{refused}");
+        assert!(
+            matches!(refused, StoreError::Damaged(_)) && refused.to_string().contains("items"),
+            "{refused}"
+        );
     }
 }
 
@@ -191,7 +196,8 @@ fn a_panic_that_poisons_a_tree_is_an_error_for_everyone_and_hangs_nobody() {
     panicked.join().expect_err("panicked");
     let read = space.snapshot().expect("snapshot").get(Table::Items, b"key");
     assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
-    let mut rows = space.snapshot().expect("snapshot").scan(Table::Items, KeyRange::all(), Direction::Forward);
+    let mut rows =
+        space.snapshot().expect("snapshot").scan(Table::Items, KeyRange::all(), Direction::Forward);
     assert!(matches!(rows.next_row(), Some(Err(StoreError::Damaged(_)))));
     let acknowledged = number_rows(&space, 0, 1000).expect("runs");
     assert!(acknowledged < 1000, "writes go on into a tree that cannot flush");

@@ -126,7 +126,10 @@ fn check(space: &Arc<dyn Space>, last: u64) {
     let feed = rows(&*snapshot, Table::Feed, KeyRange::all(), Direction::Forward);
     let first = last.saturating_sub(999).max(1);
     let expected: Vec<_> = (first..=last).map(|number| number.to_be_bytes().to_vec()).collect();
-    assert!(feed.iter().map(|row| &row.key[..]).eq(expected.iter().map(|key| &key[..])), "the feed has a hole");
+    assert!(
+        feed.iter().map(|row| &row.key[..]).eq(expected.iter().map(|key| &key[..])),
+        "the feed has a hole"
+    );
     for number in last.saturating_sub(499).max(1)..=last {
         let key = format!("row {:04}", number % 500);
         let index = snapshot.get(Table::Index, key.as_bytes()).expect("get");

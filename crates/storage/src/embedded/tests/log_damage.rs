@@ -59,7 +59,11 @@ fn check(name: &Path, bytes: &[u8]) -> Result<usize, StoreError> {
     std::fs::write(&path, bytes).expect("writable");
     let recovered = recovery::check(&OsDirectory { path: directory.path().into() })?;
     let Some(segment) = recovered.segments.front() else { return Ok(0) };
-    assert_eq!(std::fs::metadata(&path).expect("there").len(), segment.size_bytes, "the tail is cut for good");
+    assert_eq!(
+        std::fs::metadata(&path).expect("there").len(),
+        segment.size_bytes,
+        "the tail is cut for good"
+    );
     Ok(segment.size_bytes as usize)
 }
 
@@ -72,7 +76,8 @@ fn rule_2_a_tail_cut_anywhere_loses_only_what_was_not_synced() {
     assert_eq!(frames.len(), STRICT + RELAXED);
     let synced_end = frames[STRICT - 1].1;
     for cut in synced_end..bytes.len() {
-        let expected = frames.iter().rev().map(|frame| frame.1).find(|end| *end <= cut).expect("the synced ones");
+        let expected =
+            frames.iter().rev().map(|frame| frame.1).find(|end| *end <= cut).expect("the synced ones");
         assert_eq!(check(name, &bytes[..cut]).expect("recovers"), expected, "cut at {cut}");
     }
 }
@@ -175,7 +180,8 @@ fn rule_2_an_older_segment_that_is_cut_flipped_or_missing_is_refused() {
         let at_a_frame = frames(&bytes).last().expect("frames").0;
         let mut flipped = bytes.clone();
         flipped[bytes.len() - 5] ^= 1;
-        for damaged in [&bytes[..bytes.len() - 3], &bytes[..at_a_frame], &bytes[..HEADER_BYTES], &bytes[..10], &flipped]
+        for damaged in
+            [&bytes[..bytes.len() - 3], &bytes[..at_a_frame], &bytes[..HEADER_BYTES], &bytes[..10], &flipped]
         {
             let copy = image(directory.path());
             std::fs::write(&segments(copy.path())[index], damaged).expect("writable");

@@ -1,4 +1,5 @@
-//! The store against a model that is a few ordered maps, with crashes at random moments.
+//! The store against a model that is a few ordered maps, with crashes at random moments. `ORRERY_MODEL_ROUNDS` sets how
+//! often; `ORRERY_SEED` runs a failure again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ type Model = BTreeMap<(SpaceId, Table), BTreeMap<Bytes, Bytes>>;
 
 fn options(random: &mut Random) -> EmbeddedOptions {
     EmbeddedOptions {
-        memtable_bytes: std::array::from_fn(|_| 1 << (8 + random.below(8))),
+        memtable_bytes: std::array::from_fn(|_| 1 << (9 + random.below(8))),
         segment_bytes: 1 << (10 + random.below(7)),
         log_bytes_max: 1 << 18,
         l0_threshold: 2 + random.below(6) as u8,
@@ -63,7 +64,8 @@ fn compare(model: &Model, spaces: &[Arc<dyn Space>], random: &mut Random) {
             let found = rows(&*snapshot, table, KeyRange::all(), Direction::Forward);
             assert_eq!(found.len(), expected.len(), "{:?} {table:?}", space.id());
             assert!(found == expected, "{:?} {table:?}", space.id());
-            let range = KeyRange::half_open(format!("{:02}", random.below(60)), format!("{:02}", random.below(60)));
+            let range =
+                KeyRange::half_open(format!("{:02}", random.below(60)), format!("{:02}", random.below(60)));
             let mut within = rows(&*snapshot, table, range.clone(), Direction::Reverse);
             within.reverse();
             assert!(within == rows(&*snapshot, table, range, Direction::Forward), "both directions agree");
@@ -77,7 +79,9 @@ fn compare(model: &Model, spaces: &[Arc<dyn Space>], random: &mut Random) {
 #[test]
 fn the_store_is_an_ordered_map_through_crashes_drops_and_restarts() {
     let mut random = Random::seeded("model");
-    for _ in 0..6 {
+    let rounds =
+        std::env::var("ORRERY_MODEL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
+    for _ in 0..rounds {
         let mut directory = temporary();
         let mut model = Model::new();
         let mut store = open(&directory, options(&mut random));
@@ -92,7 +96,8 @@ fn the_store_is_an_ordered_map_through_crashes_drops_and_restarts() {
                 0..94 => {
                     let commit = random_commit(&mut random);
                     apply(&mut model, spaces[index].id(), &commit);
-                    let durability = if random.below(4) == 0 { Durability::Strict } else { Durability::Relaxed };
+                    let durability =
+                        if random.below(4) == 0 { Durability::Strict } else { Durability::Relaxed };
                     spaces[index].commit(commit, durability).expect("commits");
                 }
                 94 => {

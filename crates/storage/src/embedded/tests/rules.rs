@@ -10,7 +10,9 @@ use lsm_tree::AbstractTree;
 use super::faults::{self, Call, Event, Faults};
 use super::{Random, SPACE, get, image, open, put, small, temporary, until};
 use crate::embedded::EmbeddedOptions;
-use crate::store::{Commit, Direction, Durability, KeyRange, Space, SpaceId, Store, StoreError, TABLES, Table};
+use crate::store::{
+    Commit, Direction, Durability, KeyRange, Space, SpaceId, Store, StoreError, TABLES, Table,
+};
 use crate::suite::rows;
 
 fn one_row(key: &str) -> Commit {
@@ -19,7 +21,11 @@ fn one_row(key: &str) -> Commit {
     commit
 }
 
-fn submit(space: &Arc<dyn Space>, commit: Commit, durability: Durability) -> mpsc::Receiver<Result<(), StoreError>> {
+fn submit(
+    space: &Arc<dyn Space>,
+    commit: Commit,
+    durability: Durability,
+) -> mpsc::Receiver<Result<(), StoreError>> {
     let (sender, receiver) = mpsc::channel();
     space.submit(commit, durability, Box::new(move |result| sender.send(result).unwrap_or_default()));
     receiver
@@ -51,8 +57,9 @@ fn rule_1_commits_that_wait_share_one_frame_and_one_sync() {
     faults.block_syncs();
     let first = submit(&spaces[0], one_row("first"), Durability::Strict);
     until("the first frame is written", || faults.events().len() > before);
-    let waiting: Vec<_> =
-        (0..30).map(|number| submit(&spaces[number % 3], one_row(&number.to_string()), Durability::Strict)).collect();
+    let waiting: Vec<_> = (0..30)
+        .map(|number| submit(&spaces[number % 3], one_row(&number.to_string()), Durability::Strict))
+        .collect();
     faults.release_syncs();
     for answer in waiting.into_iter().chain([first]) {
         answer.recv().expect("answered").expect("commits");
@@ -190,7 +197,11 @@ fn rule_6_a_memtable_is_sealed_only_when_the_log_has_its_rows_for_sure() {
     faults.block_syncs();
     space.commit(one_row("relaxed"), Durability::Relaxed).expect("commits");
     std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(store.core().trees.tree(Table::Items).table_count(), 0, "a table has rows that the log may lose");
+    assert_eq!(
+        store.core().trees.tree(Table::Items).table_count(),
+        0,
+        "a table has rows that the log may lose"
+    );
     faults.release_syncs();
     until("it is flushed", || store.core().trees.tree(Table::Items).table_count() == 1);
 }
@@ -270,11 +281,15 @@ fn rule_8_a_segment_stays_until_every_tree_has_flushed_it_and_the_log_stays_smal
         }
     }
     assert!(store.core().trees.tree(Table::Feed).table_count() > 0, "the feed was never flushed");
-    assert!(log_bytes_max <= options.log_bytes_max + options.segment_bytes, "the log grew to {log_bytes_max}");
+    assert!(
+        log_bytes_max <= options.log_bytes_max + options.segment_bytes,
+        "the log grew to {log_bytes_max}"
+    );
     assert!(log_bytes_max > options.log_bytes_max / 2, "the test has not filled the log");
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn rule_9_writers_wait_without_spinning_when_flushes_fall_behind() {
     let directory = temporary();
     let store = open(&directory, EmbeddedOptions { memtable_bytes: [1; 3], ..small() });
@@ -432,7 +447,11 @@ fn a_callback_that_panics_does_not_stop_the_store() {
     let directory = temporary();
     let store = open(&directory, small());
     let space = store.open_space(SPACE).expect("opens");
-    space.submit(one_row("key"), Durability::Strict, Box::new(|_| panic!("a test's panic, to be seen in the output")));
+    space.submit(
+        one_row("key"),
+        Durability::Strict,
+        Box::new(|_| panic!("a test's panic, to be seen in the output")),
+    );
     put(&space, Table::Items, "after", "value");
     assert!(!store.core().closed.load(Ordering::Relaxed));
     assert!(get(&space, Table::Items, "key").is_some());

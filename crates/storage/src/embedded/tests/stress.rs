@@ -24,7 +24,8 @@ fn check(snapshot: &dyn Snapshot) -> Vec<crate::store::Row> {
 #[test]
 fn snapshots_are_whole_and_stay_as_they_are_beside_flushes_and_compactions() {
     let directory = temporary();
-    let options = EmbeddedOptions { memtable_bytes: [8 * 1024, 12 * 1024, 4 * 1024], l0_threshold: 2, ..small() };
+    let options =
+        EmbeddedOptions { memtable_bytes: [8 * 1024, 12 * 1024, 4 * 1024], l0_threshold: 2, ..small() };
     let store = open(&directory, options);
     let space = store.open_space(SPACE).expect("opens");
     let mut first = Commit::default();
@@ -39,7 +40,8 @@ fn snapshots_are_whole_and_stay_as_they_are_beside_flushes_and_compactions() {
             let start = Instant::now();
             while start.elapsed() < TIME {
                 let mut commit = Commit::default();
-                let (key, length) = (format!("key {:02}", random.below(KEYS)), 50 + random.below(200) as usize);
+                let (key, length) =
+                    (format!("key {:02}", random.below(KEYS)), 50 + random.below(200) as usize);
                 let value = random.bytes(length);
                 for table in TABLES {
                     commit.put(table, key.clone(), value.clone());
