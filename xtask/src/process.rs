@@ -125,14 +125,13 @@ impl Task {
         self
     }
 
+    /// The command as a person would type it: paths by their last part.
     fn title(&self) -> String {
-        let words = self.arguments.iter().map(|word| {
-            let word = word.to_string_lossy();
-            Path::new(word.as_ref())
-                .file_name()
-                .map_or(word.to_string(), |name| name.to_string_lossy().into_owned())
-        });
-        words.collect::<Vec<_>>().join(" ")
+        let short = |word: &OsString| {
+            let name = Path::new(word).file_name().filter(|_| Path::new(word).is_absolute());
+            name.unwrap_or(word).to_string_lossy().into_owned()
+        };
+        self.arguments.iter().map(short).collect::<Vec<_>>().join(" ")
     }
 
     /// Starts it; both of its streams go to the file, or where ours go.

@@ -43,6 +43,9 @@ const MACHINE_PATHS: &[&str] = &[
     concat!("C:\\Us", "ers\\"),
 ];
 
+/// Homes that tests and examples may name, because they are nobody's.
+const NOBODYS: &[&str] = &[concat!("/ho", "me/nobody"), concat!("/ho", "me/you"), concat!("/Us", "ers/you")];
+
 /// The only hosts that lock files may name.
 const PUBLIC_REGISTRIES: &[&str] =
     &["https://github.com/rust-lang/crates.io-index", "https://registry.npmjs.org/"];
@@ -120,6 +123,9 @@ fn find_problems(name: &str, text: &str, problems: &mut Vec<String>) {
 /// A match counts only where a path begins, so that `/address/work/…` in some test data does not.
 fn begins_a_path(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
+        if NOBODYS.iter().any(|home| line[at..].starts_with(home)) {
+            return false;
+        }
         let before = line[..at].chars().next_back();
         before.is_none_or(|before| !before.is_alphanumeric() && !"_-./~".contains(before))
     })
@@ -165,6 +171,7 @@ mod tests {
         check("a.md", &format!("see {}x\n", MACHINE_PATHS[0]), 1);
         check("a.md", &format!("\"{}x\"\n", MACHINE_PATHS[1]), 1);
         check("a.md", &format!("/address{}street\n", MACHINE_PATHS[0]), 0);
+        check("a.md", &format!("HOME={}\n", NOBODYS[0]), 0);
     }
 
     #[test]

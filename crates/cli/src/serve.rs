@@ -9,7 +9,7 @@ use orrery_server::config::{self, Config, ConfigError, Given, SETTINGS, Setting}
 use crate::Usage;
 
 const AFTER_HELP: &str = "\
-Every setting may also be given as an environment variable (ORRERY_ and the name in capitals, `-` becomes `_`) or as a key
+Every setting may also be given as an environment variable (ORRERY_ and the name in capitals, `-` becomes `_`) or as a key \
 of the TOML file named by --config, with the same name. A flag beats the environment, which beats the file, which beats the default.";
 
 pub fn command() -> Command {

@@ -34,7 +34,6 @@ pub mod limits;
 mod node;
 mod operators;
 mod output;
-// NOTE to "sql": plan/ belongs to the helper "plan" (brief /tmp/orrery/h-plan.md), who is writing it now. Do not write another plan module; report instead. (Remove this note when done.)
 pub mod plan;
 mod prepared;
 mod rank;

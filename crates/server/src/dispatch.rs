@@ -100,8 +100,9 @@ impl<A: Api> Dispatcher<A> {
     }
 
     async fn handle(&self, request: Request<Bytes>) -> (Response<Bytes>, Summary) {
-        let answered = within(self.request_timeout, guarded(self.api.handle(request))).await;
-        match answered {
+        // Pinned here and passed on by reference: the future is some kilobytes, and wrappers that own it would each copy it.
+        let future = pin!(self.api.handle(request));
+        match within(self.request_timeout, guarded(future)).await {
             Some(Ok(response)) => {
                 let summary = self.api.summary(&response);
                 (response, summary)

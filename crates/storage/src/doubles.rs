@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::queue::Queue;
+use crate::queue::{Gather, Queue};
 use crate::store::{
     Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats,
     Store, StoreError, StoreStats, Table,
@@ -243,7 +243,7 @@ impl<A: Store + 'static, B: Store + 'static> Mirror<A, B> {
         let thread = worker.clone();
         std::thread::spawn(move || {
             let mut jobs = Vec::new();
-            while thread.jobs.take(&mut jobs) {
+            while thread.jobs.take(&mut jobs, Gather::default()) {
                 jobs.drain(..).for_each(|job| job());
             }
         });

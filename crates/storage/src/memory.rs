@@ -13,7 +13,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use parking_lot::Mutex;
 
-use crate::queue::Queue;
+use crate::queue::{Gather, Queue};
 use crate::store::{
     Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats,
     Store, StoreError, StoreStats, TABLES, Table,
@@ -151,7 +151,7 @@ impl Store for MemoryStore {
 impl Shared {
     fn run(&self) {
         let mut group = Vec::new();
-        while self.queue.take(&mut group) {
+        while self.queue.take(&mut group, Gather::default()) {
             if !group.is_empty() {
                 self.groups.fetch_add(1, Ordering::Relaxed);
             }

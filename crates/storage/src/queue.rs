@@ -1,10 +1,12 @@
 //! The bounded queue between submitters and the one committer thread of a store.
 //!
 //! Submitters wait while the queue is full (by bytes or by count), so a store that has fallen behind slows its callers
-//! instead of filling memory. The committer takes everything that waits, up to a limit per group. Controls (opening or
+//! instead of filling memory. The committer takes everything that waits, up to a limit per group, and may wait a moment
+//! for writers that it has just answered, so that they share the next flush. Controls (opening or
 //! dropping a space, closing, a wake-up) travel in the same order but are never refused for lack of room.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -33,7 +35,16 @@ struct State<T> {
     /// The committer has ended. Entries from helpers that have not noticed yet are dropped, unanswered.
     dead: bool,
     submitters_waiting: usize,
-    committer_waiting: bool,
+    /// How many entries the waiting committer wants before it is woken; 0 when it is not waiting.
+    wanted: usize,
+}
+
+/// How long a group may wait to become larger.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gather {
+    /// Entries that are worth waiting for.
+    pub(crate) entries: usize,
+    pub(crate) wait: Duration,
 }
 
 impl<T> Queue<T> {
@@ -45,7 +56,7 @@ impl<T> Queue<T> {
             ended: false,
             dead: false,
             submitters_waiting: 0,
-            committer_waiting: false,
+            wanted: 0,
         };
         Queue { state: Mutex::new(state), not_empty: Condvar::new(), not_full: Condvar::new() }
     }
@@ -74,7 +85,12 @@ impl<T> Queue<T> {
         }
         state.entries.push_back((entry, bytes));
         state.bytes += bytes;
-        let wake = std::mem::take(&mut state.committer_waiting);
+        // Controls and large commits are not kept waiting for company.
+        let enough = bytes == 0 || state.bytes >= GROUP_BYTES_MAX || state.entries.len() >= state.wanted;
+        let wake = state.wanted > 0 && enough;
+        if wake {
+            state.wanted = 0;
+        }
         drop(state);
         if wake {
             self.not_empty.notify_one();
@@ -85,7 +101,7 @@ impl<T> Queue<T> {
     pub(crate) fn wake(&self) {
         let mut state = self.state.lock();
         state.woken = true;
-        let wake = std::mem::take(&mut state.committer_waiting);
+        let wake = std::mem::take(&mut state.wanted) > 0;
         drop(state);
         if wake {
             self.not_empty.notify_one();
@@ -97,19 +113,25 @@ impl<T> Queue<T> {
         self.wake();
     }
 
-    /// Moves the next group into `group`, waiting while there is none. Returns false when the queue has ended.
-    /// An empty group is a wake-up.
-    pub(crate) fn take(&self, group: &mut Vec<T>) -> bool {
+    /// Moves the next group into `group`, waiting while there is none, and then as long as `gather` allows for more.
+    /// Returns false when the queue has ended. An empty group is a wake-up.
+    pub(crate) fn take(&self, group: &mut Vec<T>, gather: Gather) -> bool {
         let mut state = self.state.lock();
         while state.entries.is_empty() && !state.woken {
             if state.ended {
                 state.dead = true;
                 return false;
             }
-            state.committer_waiting = true;
+            state.wanted = 1;
             self.not_empty.wait(&mut state);
         }
-        state.committer_waiting = false;
+        if state.entries.len() < gather.entries && !state.woken && !state.ended {
+            let deadline = Instant::now() + gather.wait;
+            state.wanted = gather.entries;
+            // Whoever brings what is wanted resets the mark.
+            while state.wanted > 0 && !self.not_empty.wait_until(&mut state, deadline).timed_out() {}
+        }
+        state.wanted = 0;
         state.woken = false;
         let mut bytes = 0;
         while let Some((_, entry_bytes)) = state.entries.front() {
@@ -131,5 +153,114 @@ impl<T> Queue<T> {
             self.not_full.notify_all();
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// Pushes `count` entries from another thread, of which `room` get in before it has to wait.
+    fn waits_after(room: usize, count: usize, bytes: usize) {
+        let queue = Arc::new(Queue::new());
+        let pushed = Arc::new(AtomicUsize::new(0));
+        let thread = std::thread::spawn({
+            let (queue, pushed) = (queue.clone(), pushed.clone());
+            move || {
+                for number in 0..count {
+                    queue.push(number, bytes);
+                    pushed.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        });
+        while pushed.load(Ordering::SeqCst) < room {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(pushed.load(Ordering::SeqCst), room, "nobody waits");
+        let mut taken = Vec::new();
+        while taken.len() < count {
+            let mut group = Vec::new();
+            assert!(queue.take(&mut group, Gather::default()));
+            taken.extend(group);
+        }
+        thread.join().expect("no panic");
+        assert!(taken.into_iter().eq(0..count), "order is kept");
+    }
+
+    #[test]
+    fn submitters_wait_while_the_queue_is_full() {
+        waits_after(QUEUE_COMMITS_MAX, QUEUE_COMMITS_MAX + 100, 1);
+        waits_after(4, 10, QUEUE_BYTES_MAX / 4);
+        // One that is too large gets in alone.
+        waits_after(1, 3, QUEUE_BYTES_MAX * 2);
+    }
+
+    #[test]
+    fn a_group_has_limits_and_controls_are_never_refused() {
+        let queue = Queue::new();
+        for number in 0..3 {
+            queue.push(number, GROUP_BYTES_MAX);
+        }
+        for number in 3..GROUP_COMMITS_MAX + 10 {
+            queue.push_control(number);
+        }
+        let mut sizes = Vec::new();
+        for _ in 0..4 {
+            let mut group = Vec::new();
+            assert!(queue.take(&mut group, Gather::default()));
+            sizes.push(group.len());
+        }
+        assert_eq!(sizes, [1, 1, GROUP_COMMITS_MAX, 8]);
+    }
+
+    #[test]
+    fn an_ended_queue_gives_out_what_it_has_and_then_nothing() {
+        let queue = Queue::new();
+        queue.push(1, 1);
+        queue.end();
+        let mut group = Vec::new();
+        assert!(queue.take(&mut group, Gather::default()));
+        assert_eq!(group, [1]);
+        assert!(!queue.take(&mut group, Gather::default()));
+        queue.push(2, 1);
+        assert!(!queue.take(&mut group, Gather::default()), "nobody is there to take it");
+    }
+
+    #[test]
+    fn a_group_waits_for_the_writers_it_expects_but_not_for_ever() {
+        let queue = Arc::new(Queue::new());
+        queue.push(1, 1);
+        let thread = std::thread::spawn({
+            let queue = queue.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(20));
+                queue.push(2, 1);
+            }
+        });
+        let mut group = Vec::new();
+        assert!(queue.take(&mut group, Gather { entries: 2, wait: Duration::from_secs(60) }));
+        assert_eq!(group, [1, 2]);
+        thread.join().expect("no panic");
+        queue.push(3, 1);
+        group.clear();
+        assert!(queue.take(&mut group, Gather { entries: 2, wait: Duration::from_millis(1) }));
+        assert_eq!(group, [3], "nobody came");
+        queue.push(4, 1);
+        queue.push_control(5);
+        group.clear();
+        assert!(queue.take(&mut group, Gather { entries: 2, wait: Duration::from_secs(60) }));
+        assert_eq!(group, [4, 5]);
+    }
+
+    #[test]
+    fn a_wake_up_is_an_empty_group() {
+        let queue = Queue::<u8>::new();
+        queue.wake();
+        let mut group = Vec::new();
+        assert!(queue.take(&mut group, Gather::default()) && group.is_empty());
     }
 }

@@ -1,3 +1,5 @@
+//! Signatures, dates and roles as clients send them, and as they must not.
+
 use super::*;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderValue;

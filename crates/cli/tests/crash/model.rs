@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Logical partitions, ids per writer and partition, unique values per writer and partition.
 pub const PARTITIONS: u64 = 8;
 pub const IDS: u64 = 12;
-pub const VALUES: u64 = 16;
+pub const VALUES: u64 = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {

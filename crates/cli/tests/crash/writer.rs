@@ -150,13 +150,16 @@ impl Writer {
         self.revision += 1;
         let (revision, value) = (self.revision, self.random.below(VALUES));
         match self.random.below(10) {
-            0..3 => Step::Create { key, revision, value },
-            3..6 => Step::Upsert { key, revision, value },
+            // In a batch one refusal refuses all, so steps that may fail are rarer there.
+            0..3 if with_replace => Step::Create { key, revision, value },
+            0 => Step::Create { key, revision, value },
+            1..6 => Step::Upsert { key, revision, value },
             6..8 if with_replace => {
                 Step::Replace { key, revision, value, right_etag: self.random.chance(80) }
             }
-            6..8 => Step::Upsert { key, revision, value },
-            _ => Step::Delete { key },
+            8 if !with_replace => Step::Delete { key },
+            9 if with_replace => Step::Delete { key },
+            _ => Step::Upsert { key, revision, value },
         }
     }
 

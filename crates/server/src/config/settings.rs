@@ -105,7 +105,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: PLACE,
         help: "Keep everything in memory and nothing on disk; gone when the server stops",
-        set: |config, texts| Ok(config.ephemeral = switch(last(texts)?)?),
+        set: |config, texts| put(&mut config.ephemeral, switch(last(texts)?)),
     },
     Setting {
         name: "durability",
@@ -115,8 +115,10 @@ pub const SETTINGS: &[Setting] = &[
         group: PLACE,
         help: "strict: a write is answered when it is on disk; relaxed: before that, a crash may lose the last moments (for tests)",
         set: |config, texts| {
-            Ok(config.durability =
-                choice(last(texts)?, &[("strict", Durability::Strict), ("relaxed", Durability::Relaxed)])?)
+            put(
+                &mut config.durability,
+                choice(last(texts)?, &[("strict", Durability::Strict), ("relaxed", Durability::Relaxed)]),
+            )
         },
     },
     Setting {
@@ -126,7 +128,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: ACCESS,
         help: "Primary master key; `orrery key new` makes one",
-        set: |config, texts| Ok(config.keys.primary = key(last(texts)?)?),
+        set: |config, texts| put(&mut config.keys.primary, key(last(texts)?)),
     },
     Setting {
         name: "secondary-key",
@@ -135,7 +137,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: ACCESS,
         help: "Secondary master key, for changing keys without a pause",
-        set: |config, texts| Ok(config.keys.secondary = Some(key(last(texts)?)?)),
+        set: |config, texts| put(&mut config.keys.secondary, key(last(texts)?).map(Some)),
     },
     Setting {
         name: "readonly-key",
@@ -144,7 +146,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: ACCESS,
         help: "Primary read-only key: reads and queries, no changes",
-        set: |config, texts| Ok(config.keys.readonly = Some(key(last(texts)?)?)),
+        set: |config, texts| put(&mut config.keys.readonly, key(last(texts)?).map(Some)),
     },
     Setting {
         name: "secondary-readonly-key",
@@ -153,7 +155,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: ACCESS,
         help: "Secondary read-only key",
-        set: |config, texts| Ok(config.keys.secondary_readonly = Some(key(last(texts)?)?)),
+        set: |config, texts| put(&mut config.keys.secondary_readonly, key(last(texts)?).map(Some)),
     },
     Setting {
         name: "tls",
@@ -163,10 +165,17 @@ pub const SETTINGS: &[Setting] = &[
         group: ACCESS,
         help: "optional: plain and TLS on the same port; required: TLS only; off: plain only",
         set: |config, texts| {
-            Ok(config.tls = choice(
-                last(texts)?,
-                &[("optional", TlsMode::Optional), ("required", TlsMode::Required), ("off", TlsMode::Off)],
-            )?)
+            put(
+                &mut config.tls,
+                choice(
+                    last(texts)?,
+                    &[
+                        ("optional", TlsMode::Optional),
+                        ("required", TlsMode::Required),
+                        ("off", TlsMode::Off),
+                    ],
+                ),
+            )
         },
     },
     Setting {
@@ -193,7 +202,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: ACCESS,
         help: "Certificate chain of your own, PEM; needs --tls-key",
-        set: |config, texts| Ok(tls_files(config).0 = PathBuf::from(last(texts)?)),
+        set: |config, texts| put(&mut tls_files(config).0, Ok(PathBuf::from(last(texts)?))),
     },
     Setting {
         name: "tls-key",
@@ -202,7 +211,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: ACCESS,
         help: "Private key of --tls-certificate, PEM",
-        set: |config, texts| Ok(tls_files(config).1 = PathBuf::from(last(texts)?)),
+        set: |config, texts| put(&mut tls_files(config).1, Ok(PathBuf::from(last(texts)?))),
     },
     Setting {
         name: "partition-throughput-limit",
@@ -212,7 +221,10 @@ pub const SETTINGS: &[Setting] = &[
         group: LIMITS,
         help: "Request units per second that one physical partition may be given; T RU/s make ceil(T / limit) partitions",
         set: |config, texts| {
-            Ok(config.partition_throughput_limit = number(last(texts)?, 100, 1_000_000_000)? as u32)
+            put(
+                &mut config.partition_throughput_limit,
+                number(last(texts)?, 100, 1_000_000_000).map(|number| number as u32),
+            )
         },
     },
     Setting {
@@ -222,7 +234,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: LIMITS,
         help: "Size of a physical partition; accepts 10MB, 10MiB and the like",
-        set: |config, texts| Ok(config.partition_size_limit_bytes = size_bytes(last(texts)?)?),
+        set: |config, texts| put(&mut config.partition_size_limit_bytes, size_bytes(last(texts)?)),
     },
     Setting {
         name: "logical-partition-size-limit",
@@ -231,7 +243,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: LIMITS,
         help: "Size of a logical partition (all items of one partition key value)",
-        set: |config, texts| Ok(config.logical_partition_size_limit_bytes = size_bytes(last(texts)?)?),
+        set: |config, texts| put(&mut config.logical_partition_size_limit_bytes, size_bytes(last(texts)?)),
     },
     Setting {
         name: "consistency",
@@ -240,7 +252,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: LIMITS,
         help: "Default consistency of the account: strong, bounded-staleness, session, consistent-prefix, eventual; a request may only weaken it",
-        set: |config, texts| Ok(config.consistency = choice(last(texts)?, &CONSISTENCIES)?),
+        set: |config, texts| put(&mut config.consistency, choice(last(texts)?, &CONSISTENCIES)),
     },
     Setting {
         name: "account-name",
@@ -280,7 +292,9 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: RESOURCES,
         help: "Threads that answer requests",
-        set: |config, texts| Ok(config.workers = number(last(texts)?, 1, 1024)? as usize),
+        set: |config, texts| {
+            put(&mut config.workers, number(last(texts)?, 1, 1024).map(|number| number as usize))
+        },
     },
     Setting {
         name: "connections-max",
@@ -289,7 +303,9 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: RESOURCES,
         help: "Connections open at one time; further ones are answered with 503 and closed",
-        set: |config, texts| Ok(config.connections_max = number(last(texts)?, 1, 1_000_000)? as usize),
+        set: |config, texts| {
+            put(&mut config.connections_max, number(last(texts)?, 1, 1_000_000).map(|number| number as usize))
+        },
     },
     Setting {
         name: "request-timeout",
@@ -298,7 +314,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: RESOURCES,
         help: "Longest time to receive a request's body, and to answer it; then 408",
-        set: |config, texts| Ok(config.request_timeout = duration(last(texts)?)?),
+        set: |config, texts| put(&mut config.request_timeout, duration(last(texts)?)),
     },
     Setting {
         name: "idle-timeout",
@@ -307,7 +323,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: RESOURCES,
         help: "A connection without a request for this long is closed",
-        set: |config, texts| Ok(config.idle_timeout = duration(last(texts)?)?),
+        set: |config, texts| put(&mut config.idle_timeout, duration(last(texts)?)),
     },
     Setting {
         name: "shutdown-timeout",
@@ -316,7 +332,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: RESOURCES,
         help: "How long a stop waits for requests in flight",
-        set: |config, texts| Ok(config.shutdown_timeout = duration(last(texts)?)?),
+        set: |config, texts| put(&mut config.shutdown_timeout, duration(last(texts)?)),
     },
     Setting {
         name: "log-format",
@@ -326,8 +342,10 @@ pub const SETTINGS: &[Setting] = &[
         group: LOG,
         help: "text or json; the log goes to stderr, the start-up block to stdout",
         set: |config, texts| {
-            Ok(config.log.format =
-                choice(last(texts)?, &[("text", LogFormat::Text), ("json", LogFormat::Json)])?)
+            put(
+                &mut config.log.format,
+                choice(last(texts)?, &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+            )
         },
     },
     Setting {
@@ -341,7 +359,7 @@ pub const SETTINGS: &[Setting] = &[
             let text = last(texts)?;
             text.parse::<tracing_subscriber::filter::Targets>()
                 .map_err(|_| format!("`{text}` is not allowed; allowed: error, warn, info, debug, trace, and module=level after a comma"))?;
-            Ok(config.log.level = text.to_owned())
+            put(&mut config.log.level, Ok(text.to_owned()))
         },
     },
     Setting {
@@ -352,10 +370,13 @@ pub const SETTINGS: &[Setting] = &[
         group: LOG,
         help: "One line per request: on, errors (status 400 and above) or off",
         set: |config, texts| {
-            Ok(config.log.requests = choice(
-                last(texts)?,
-                &[("on", LogRequests::On), ("errors", LogRequests::Errors), ("off", LogRequests::Off)],
-            )?)
+            put(
+                &mut config.log.requests,
+                choice(
+                    last(texts)?,
+                    &[("on", LogRequests::On), ("errors", LogRequests::Errors), ("off", LogRequests::Off)],
+                ),
+            )
         },
     },
     Setting {
@@ -365,7 +386,12 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: LOG,
         help: "Most request lines per second, the rest are counted and summed up in one line; 0: no limit",
-        set: |config, texts| Ok(config.log.requests_rate_max = number(last(texts)?, 0, 10_000_000)? as u32),
+        set: |config, texts| {
+            put(
+                &mut config.log.requests_rate_max,
+                number(last(texts)?, 0, 10_000_000).map(|number| number as u32),
+            )
+        },
     },
 ];
 
@@ -411,6 +437,11 @@ pub fn default_data_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
     absolute("XDG_DATA_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
         .map_or_else(|| PathBuf::from("orrery-data"), |base| base.join("orrery"))
+}
+
+fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *field = value?;
+    Ok(())
 }
 
 fn last(texts: &[String]) -> Result<&str, String> {

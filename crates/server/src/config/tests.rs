@@ -1,3 +1,5 @@
+//! Settings from flags, environment and file: which one wins, and what a wrong one is told.
+
 use super::*;
 
 fn given(entries: &[(&str, &str)]) -> Given {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lsm_tree::{AbstractTree, Memtable};
 
@@ -16,6 +16,7 @@ use super::core::Core;
 use super::frame::{FrameBuilder, Kind};
 use super::log::Log;
 use super::{drops, trees};
+use crate::queue::Gather;
 use crate::store::{Change, Commit, Done, Durability, SpaceId, StoreError, TABLES, Table};
 
 /// Sorted runs in the first level of a tree from which each group is delayed.
@@ -25,6 +26,9 @@ const L0_RUNS_MAX: usize = 24;
 const DELAY_STEP: Duration = Duration::from_micros(100);
 /// Memtables of a tree that wait for their flush at which commits wait.
 const SEALED_MEMTABLES_MAX: usize = 3;
+/// The longest that a group waits for writers that were answered a moment ago and are expected back. Also bounded by
+/// half of what the last flush took, so that it never costs more than it saves.
+const GATHER_MAX: Duration = Duration::from_micros(200);
 /// The longest single wait; a lost wake-up then costs a moment and not the store.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);
 
@@ -159,8 +163,18 @@ impl Committer {
             Ok(())
         });
         let mut requests = Vec::new();
-        while self.core.queue.take(&mut requests) {
-            self.serve(&mut requests);
+        let mut gather = Gather::default();
+        let mut before = 0;
+        while self.core.queue.take(&mut requests, gather) {
+            let entries = requests.len();
+            let flushed_in = self.serve(&mut requests);
+            // Writers that share a flush come back together, except the one that was first and made the flush begin
+            // without the others. Waiting for as many as last time makes one flush out of those two.
+            gather = Gather {
+                entries: if flushed_in.is_zero() { 0 } else { entries.max(before) },
+                wait: GATHER_MAX.min(flushed_in / 2),
+            };
+            before = entries;
         }
         // Every handle is gone without a close. What was answered as relaxed may as well survive.
         if self.core.stopped().is_none() && !self.closed {
@@ -168,7 +182,8 @@ impl Committer {
         }
     }
 
-    fn serve(&mut self, requests: &mut Vec<Request>) {
+    /// Commits a group. Returns how long its flush took: zero when it needed none.
+    fn serve(&mut self, requests: &mut Vec<Request>) -> Duration {
         let mut group = Group::default();
         self.frame.clear();
         for request in requests.drain(..) {
@@ -176,7 +191,9 @@ impl Committer {
         }
         let commits = group.rows.len() as u64;
         // The group's answers stay outside, so that even a panic is answered.
+        let started = Instant::now();
         let result = self.guarded(|committer| committer.write(&mut group));
+        let flushed_in = if group.sync { started.elapsed() } else { Duration::ZERO };
         if result.is_ok() && !self.frame.is_empty() {
             self.core.counters.commits.fetch_add(commits, Ordering::Relaxed);
             self.core.counters.groups.fetch_add(1, Ordering::Relaxed);
@@ -202,6 +219,7 @@ impl Committer {
             self.core.closed.store(true, Ordering::Release);
             let _ = reply.send(result);
         }
+        flushed_in
     }
 
     /// A panic stops writes instead of ending the thread that must answer them.

@@ -1,11 +1,15 @@
 //! Rule 11: a dropped space stays dropped, whatever is in the tables, in the log, and half done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lsm_tree::AbstractTree;
+use tempfile::TempDir;
 
+use super::log_damage::segments;
 use super::{Random, get, image, open, put, small, temporary, until};
 use crate::embedded::EmbeddedOptions;
+use crate::embedded::frame::{Frame, FrameBuilder, HEADER_BYTES, Header, Kind};
 use crate::store::{Commit, Direction, Durability, KeyRange, Space, SpaceId, Store, TABLES, Table};
 use crate::suite::rows;
 
@@ -76,27 +80,72 @@ fn rule_11_replay_skips_rows_whose_tables_the_drop_has_taken() {
     }
 }
 
-#[test]
-fn rule_11_an_unfinished_drop_outlives_the_segment_of_its_record() {
+/// A crash image whose log ends with a drop that has not removed a single row yet.
+fn with_unfinished_drop() -> TempDir {
     let directory = temporary();
     let store = open(&directory, small());
-    let (dropped, kept) = (store.open_space(DROPPED).expect("opens"), store.open_space(KEPT).expect("opens"));
-    fill(&dropped, 50, 4);
+    fill(&store.open_space(DROPPED).expect("opens"), 50, 4);
+    fill(&store.open_space(KEPT).expect("opens"), 50, 5);
     store.flush().expect("flushes");
-    // Holding the lock of a whole-tree compaction would keep the drop waiting; a held flush lock does not. So the drop
-    // is kept unfinished by its record alone: it is written as a crash right after it would leave it.
-    store.drop_space(DROPPED).expect("drops");
+    fill(&store.open_space(DROPPED).expect("opens"), 60, 6);
+    let seqno = store.core().trees.counter.get();
     let copy = image(directory.path());
-    drop((store, dropped, kept));
+    let newest = segments(copy.path()).pop().expect("a segment");
+    let mut bytes = std::fs::read(&newest).expect("readable");
+    let base = Header::decode(&bytes).expect("valid").base;
+    let mut frame = FrameBuilder::new();
+    frame.clear();
+    frame.push_mark(Kind::Drop, seqno, DROPPED);
+    let end = bytes.len() as u64;
+    bytes.extend_from_slice(frame.finish(base, end, end));
+    std::fs::write(&newest, bytes).expect("writable");
+    copy
+}
 
-    // Reopened and closed cleanly while it is pending, several times: each time the log starts afresh.
-    for _ in 0..3 {
-        let store = open(&copy, small());
-        store.close().expect("closes");
+/// Opens the store, and the dropped space, which must not take for ever.
+fn check_dropped(directory: &TempDir) {
+    let store = Arc::new(open(directory, small()));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let opener = store.clone();
+    std::thread::spawn(move || sender.send(opener.open_space(DROPPED)).unwrap_or_default());
+    let dropped =
+        receiver.recv_timeout(Duration::from_secs(20)).expect("the drop is resumed").expect("opens");
+    let kept = store.open_space(KEPT).expect("opens");
+    for table in TABLES {
+        assert_eq!((count(&dropped, table), count(&kept, table)), (0, 50), "{table:?}");
     }
-    let store = open(&copy, small());
-    let dropped = store.open_space(DROPPED).expect("opens");
-    assert!(TABLES.iter().all(|table| count(&dropped, *table) == 0));
+}
+
+#[test]
+fn rule_11_an_unfinished_drop_is_resumed() {
+    let directory = with_unfinished_drop();
+    check_dropped(&directory);
+    check_dropped(&directory);
+}
+
+#[test]
+fn rule_11_an_unfinished_drop_outlives_the_segment_of_its_record() {
+    let directory = with_unfinished_drop();
+    let before = segments(directory.path());
+    drop(open(&directory, small()));
+    // A crash in the first moment of that second life, after the older segments could be removed: what is left of the
+    // log is the new segment's first frame.
+    let copy = image(directory.path());
+    let after = segments(copy.path());
+    let newest = after.last().expect("a segment");
+    let mut bytes = std::fs::read(newest).expect("readable");
+    let base = Header::decode(&bytes).expect("valid").base;
+    let first = Frame::decode(&bytes, base, HEADER_BYTES).expect("the new segment has a frame");
+    assert!(
+        first.records().flatten().any(|record| record.kind == Kind::DropPending && record.space == DROPPED)
+    );
+    bytes.truncate(first.end);
+    std::fs::write(newest, bytes).expect("writable");
+    for old in &after[..after.len() - 1] {
+        assert!(before.iter().any(|segment| segment.file_name() == old.file_name()));
+        std::fs::remove_file(old).expect("removable");
+    }
+    check_dropped(&copy);
 }
 
 #[test]

@@ -61,13 +61,10 @@ impl Faults {
         self.state.lock().short_writes = true;
     }
 
-    pub(super) fn block_syncs(&self) {
+    /// Until the guard is dropped, so that a test that fails does not hang in the end of its store.
+    pub(super) fn block_syncs(self: &Arc<Faults>) -> BlockedSyncs {
         self.state.lock().syncs_blocked = true;
-    }
-
-    pub(super) fn release_syncs(&self) {
-        self.state.lock().syncs_blocked = false;
-        self.released.notify_all();
+        BlockedSyncs(self.clone())
     }
 
     pub(super) fn events(&self) -> Vec<Event> {
@@ -93,6 +90,15 @@ impl Faults {
         }
         state.events.extend(event);
         Ok(())
+    }
+}
+
+pub(super) struct BlockedSyncs(Arc<Faults>);
+
+impl Drop for BlockedSyncs {
+    fn drop(&mut self) {
+        self.0.state.lock().syncs_blocked = false;
+        self.0.released.notify_all();
     }
 }
 

@@ -31,7 +31,8 @@ fn written(options: EmbeddedOptions) -> TempDir {
     image(directory.path())
 }
 
-fn segments(directory: &Path) -> Vec<PathBuf> {
+/// The log's files, oldest first.
+pub(super) fn segments(directory: &Path) -> Vec<PathBuf> {
     let mut segments: Vec<PathBuf> = std::fs::read_dir(directory.join("log"))
         .expect("readable")
         .map(|entry| entry.expect("entry").path())
@@ -187,6 +188,8 @@ fn rule_2_an_older_segment_that_is_cut_flipped_or_missing_is_refused() {
             std::fs::write(&segments(copy.path())[index], damaged).expect("writable");
             let refused = check_all(copy.path());
             assert!(matches!(refused, Err(StoreError::Damaged(_))), "segment {index}: {refused:?}");
+            let left = std::fs::read(&segments(copy.path())[index]).expect("readable");
+            assert!(left == damaged, "segment {index} was changed although it was refused");
         }
         let copy = image(directory.path());
         std::fs::remove_file(&segments(copy.path())[index]).expect("removable");

@@ -37,12 +37,12 @@ fn rule_1_a_commit_is_answered_and_visible_only_after_its_sync() {
     let faults = Arc::new(Faults::default());
     let store = faults::open(directory.path(), small(), &faults).expect("opens");
     let space = store.open_space(SPACE).expect("opens");
-    faults.block_syncs();
+    let blocked = faults.block_syncs();
     let answer = submit(&space, one_row("key"), Durability::Strict);
     until("the frame is written", || faults.count(|event| matches!(event, Event::Write(_, 36))) == 1);
     assert!(answer.recv_timeout(Duration::from_millis(30)).is_err(), "answered before its sync");
     assert_eq!(get(&space, Table::Items, "key"), None, "visible before its sync");
-    faults.release_syncs();
+    drop(blocked);
     answer.recv().expect("answered").expect("commits");
     assert!(get(&space, Table::Items, "key").is_some());
 }
@@ -54,13 +54,13 @@ fn rule_1_commits_that_wait_share_one_frame_and_one_sync() {
     let store = faults::open(directory.path(), small(), &faults).expect("opens");
     let spaces = [1, 2, 3].map(|id| store.open_space(SpaceId(id)).expect("opens"));
     let before = faults.events().len();
-    faults.block_syncs();
+    let blocked = faults.block_syncs();
     let first = submit(&spaces[0], one_row("first"), Durability::Strict);
     until("the first frame is written", || faults.events().len() > before);
     let waiting: Vec<_> = (0..30)
         .map(|number| submit(&spaces[number % 3], one_row(&number.to_string()), Durability::Strict))
         .collect();
-    faults.release_syncs();
+    drop(blocked);
     for answer in waiting.into_iter().chain([first]) {
         answer.recv().expect("answered").expect("commits");
     }
@@ -173,12 +173,12 @@ fn rule_6_a_group_lies_in_one_memtable() {
     put(&space, Table::Items, "first", "value");
     until("the first flush", || store.stats().flushes == 1);
     let before = faults.events().len();
-    faults.block_syncs();
+    let blocked = faults.block_syncs();
     let first = submit(&space, one_row("a"), Durability::Strict);
     until("the frame is written", || faults.events().len() > before);
     let group: Vec<_> =
         (0..50).map(|number| submit(&space, one_row(&number.to_string()), Durability::Strict)).collect();
-    faults.release_syncs();
+    drop(blocked);
     for answer in group.into_iter().chain([first]) {
         answer.recv().expect("answered").expect("commits");
     }
@@ -194,7 +194,7 @@ fn rule_6_a_memtable_is_sealed_only_when_the_log_has_its_rows_for_sure() {
     let options = EmbeddedOptions { memtable_bytes: [1; 3], ..small() };
     let store = faults::open(directory.path(), options, &faults).expect("opens");
     let space = store.open_space(SPACE).expect("opens");
-    faults.block_syncs();
+    let blocked = faults.block_syncs();
     space.commit(one_row("relaxed"), Durability::Relaxed).expect("commits");
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(
@@ -202,7 +202,7 @@ fn rule_6_a_memtable_is_sealed_only_when_the_log_has_its_rows_for_sure() {
         0,
         "a table has rows that the log may lose"
     );
-    faults.release_syncs();
+    drop(blocked);
     until("it is flushed", || store.core().trees.tree(Table::Items).table_count() == 1);
 }
 

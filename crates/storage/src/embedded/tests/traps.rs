@@ -23,7 +23,7 @@ fn trap_a_flush_does_not_publish_what_is_not_yet_durable() {
     put(&space, Table::Items, "before", "value");
     until("it is sealed", || core.trees.sealed_memtables() == 1);
     let events = faults.events().len();
-    faults.block_syncs();
+    let blocked = faults.block_syncs();
     let mut commit = Commit::default();
     commit.put(Table::Feed, "hangs", "value");
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -36,7 +36,7 @@ fn trap_a_flush_does_not_publish_what_is_not_yet_durable() {
     assert!(core.trees.counter.get() > numbered, "the flush has taken a number");
     assert_eq!(core.snapshots.visible(), visible, "the flush has published");
     assert_eq!(get(&space, Table::Feed, "hangs"), None);
-    faults.release_syncs();
+    drop(blocked);
     receiver.recv().expect("answered").expect("commits");
     assert!(get(&space, Table::Feed, "hangs").is_some());
 }
