@@ -50,5 +50,5 @@ mod throughput;
 mod write;
 
 pub use config::{AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, EMULATOR_KEY, ServiceConfig};
-pub use service::{BODY_BYTES_MAX, Connection, RequestSummary, Service, body_too_large, overloaded};
+pub use service::{BODY_BYTES_MAX, Connection, Lengthy, RequestSummary, Service, body_too_large, overloaded};
 pub use support::{SUPPORT, State, Support, support_table};

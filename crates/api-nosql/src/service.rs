@@ -49,11 +49,12 @@ pub struct Connection {
 #[derive(Clone, Debug)]
 pub struct RequestSummary {
     pub operation: &'static str,
-    pub database: Option<String>,
-    pub container: Option<String>,
     pub substatus: Option<u32>,
     pub charge_ru: f64,
 }
+
+/// Runs work that may keep a thread busy for long: pages of scans. A server on an event loop makes room for others.
+pub type Lengthy = fn(&mut dyn FnMut());
 
 /// The API for one account.
 pub struct Service {
@@ -61,6 +62,7 @@ pub struct Service {
     pub(crate) config: ServiceConfig,
     pub(crate) headers: ServiceHeaders,
     authorizer: Authorizer,
+    lengthy: Lengthy,
 }
 
 /// One request, as the handlers see it.
@@ -78,7 +80,12 @@ impl Service {
     pub fn new(account: Arc<Account>, config: ServiceConfig) -> Service {
         let authorizer = Authorizer::new(&config.keys, config.auth_clock_skew_s);
         let headers = ServiceHeaders::new(&config.version);
-        Service { account, config, headers, authorizer }
+        Service { account, config, headers, authorizer, lengthy: |work| work() }
+    }
+
+    /// The same service, with the server's way to run what may take long.
+    pub fn with_lengthy(self, lengthy: Lengthy) -> Service {
+        Service { lengthy, ..self }
     }
 
     /// Answers a request; every failure is an answer too.
@@ -123,16 +130,11 @@ impl Service {
             Ok(answer) => answer,
             Err(error) => self.render(&error, &activity, &parts.uri, now_ms),
         };
-        let mut summary = RequestSummary {
+        let summary = RequestSummary {
             operation,
-            database: None,
-            container: None,
             substatus: (answer.substatus != 0).then_some(answer.substatus),
             charge_ru: answer.charge_ru,
         };
-        if let Ok(path) = &path {
-            name_resources(path, &mut summary);
-        }
         // The account and query plans are answered without an activity, as on the service.
         let named = !(answer.status.is_success() && matches!(operation, "read_account" | "plan_query"));
         let mut response = answer.finish(named.then_some(&activity), started);
@@ -223,9 +225,9 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::PatchItem => items::patch(context).await,
         Action::DeleteItem => items::delete(context).await,
         Action::Batch => batch::execute(context).await,
-        Action::ListItems => feed::read(context),
-        Action::ReadChanges => changes::read(context),
-        Action::QueryItems => query::items::execute(context),
+        Action::ListItems => context.lengthy(|| feed::read(context)),
+        Action::ReadChanges => context.lengthy(|| changes::read(context)),
+        Action::QueryItems => context.lengthy(|| query::items::execute(context)),
         Action::PlanQuery => query::plan::execute(context),
         Action::DeletePartitionKey => partition_key_delete::execute(context).await,
         Action::ReadAccount => account::read(context),
@@ -275,18 +277,6 @@ fn location(parts: &http::request::Parts) -> HeaderValue {
     headers::value(text)
 }
 
-fn name_resources(path: &Path<'_>, summary: &mut RequestSummary) {
-    if matches!(path.resource, Resource::Offer | Resource::Offers | Resource::Absent { .. }) {
-        return;
-    }
-    if path.ids() > 0 {
-        summary.database = Some(path.id(0).to_owned());
-    }
-    if path.ids() > 1 {
-        summary.container = Some(path.id(1).to_owned());
-    }
-}
-
 impl<'a> Context<'a> {
     /// A header as text; headers that are not UTF-8 count as absent.
     pub fn text(&self, name: HeaderName) -> Option<&'a str> {
@@ -295,6 +285,12 @@ impl<'a> Context<'a> {
 
     pub fn flag(&self, name: HeaderName) -> bool {
         actions::flag(self.headers, name)
+    }
+
+    fn lengthy<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (mut work, mut result) = (Some(work), None);
+        (self.service.lengthy)(&mut || result = work.take().map(|work| work()));
+        result.expect("the server runs what it is given")
     }
 
     pub fn account(&self) -> &'a Arc<Account> {

@@ -13,11 +13,6 @@ use std::process::ExitCode;
 use clap::Command;
 use clap::error::ErrorKind;
 
-/// A request makes many small, short-lived allocations on one thread and frees some on another; the system's allocator
-/// spends a sixth of a point read on that, and keeps the memory of flushed memtables.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A wrong setting, as opposed to something that failed.
 #[derive(Debug)]
 pub struct Usage(pub String);

@@ -35,7 +35,9 @@ pub use batch::*;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
 pub use config::EngineConfig;
 pub use container::{Container, ContainerCore, PartitionSetup, RangeInfo, Usage};
-pub use definition::{ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, PolicyCursor};
+pub use definition::{
+    ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, PolicyCursor,
+};
 pub use env::{Env, SystemEnv, TestEnv};
 pub use error::{Error, Kind, Result};
 pub use etag::Etag;

@@ -119,7 +119,7 @@ fn conditions_are_held_against_the_present_version() {
     refused(Write::new(Operation::Upsert { id: "d1".into(), document: document(D1) }).if_none_match("*"));
     refused(Write::new(Operation::Delete { id: "d1".into() }).if_match(&first));
     refused(Write::new(patch("d1", vec![set("/n", 2)])).if_match(&first));
-    
+
     assert_eq!(
         kind(fixture.write("a", Write::new(Operation::Delete { id: "d9".into() }).if_match("*"))),
         Kind::NotFound

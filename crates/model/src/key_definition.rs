@@ -45,7 +45,8 @@ impl PartitionKeyDefinition {
     /// The key of an item. What is missing, or is an array or object, is undefined, as SDKs take it too; where the system
     /// chose the path, an undefined key is no component at all.
     pub fn extract(&self, document: Raw<'_>) -> PartitionKey {
-        let component = |path| document.path(path).and_then(KeyComponent::from_raw).unwrap_or(KeyComponent::Undefined);
+        let component =
+            |path| document.path(path).and_then(KeyComponent::from_raw).unwrap_or(KeyComponent::Undefined);
         let key = PartitionKey(self.paths.iter().map(component).collect());
         if self.system_key && key.is_undefined() { PartitionKey::default() } else { key }
     }

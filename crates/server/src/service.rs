@@ -37,7 +37,9 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
     };
     let account = Account::open(store.clone(), engine_config, Arc::new(SystemEnv::new()))
         .map_err(|error| anyhow::anyhow!("cannot open the account: {}", error.message))?;
-    let service = Service::new(account.clone(), service_config(config)?);
+    // A scan would hold up every connection of its thread; another thread takes them over meanwhile.
+    let service = Service::new(account.clone(), service_config(config)?)
+        .with_lengthy(|work| tokio::task::block_in_place(work));
     Ok((Nosql(service), Arc::new(Opened { account, store })))
 }
 

@@ -205,7 +205,8 @@ impl<'p> Transaction<'p> {
         old: Item,
         content: &Option<Content>,
     ) -> Result<Applied> {
-        let content = content.as_ref().ok_or_else(|| Error::internal("A write was prepared without its document."))?;
+        let content =
+            content.as_ref().ok_or_else(|| Error::internal("A write was prepared without its document."))?;
         let in_the_way = self.stored(&renamed.key)?;
         if in_the_way.as_ref().is_some_and(|item| self.is_live(renamed.logical_partition(), item)) {
             return Err(item::already_exists());
@@ -213,7 +214,13 @@ impl<'p> Transaction<'p> {
         self.remove_rows(target, &old)?;
         let item = self.put(sub, renamed, in_the_way.as_ref(), false, Some(old.number), content)?;
         let again = old.lsn == self.lsn;
-        Ok(Applied { outcome: Outcome::Replaced, item: Some(item), old: Some(old), patch_operations: 0, again })
+        Ok(Applied {
+            outcome: Outcome::Replaced,
+            item: Some(item),
+            old: Some(old),
+            patch_operations: 0,
+            again,
+        })
     }
 
     /// Runs an operation that stages rows before its last check, and takes them back if that fails.

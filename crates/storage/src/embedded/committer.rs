@@ -28,7 +28,7 @@ const DELAY_STEP: Duration = Duration::from_micros(100);
 const SEALED_MEMTABLES_MAX: usize = 3;
 /// The longest that a group waits for writers that were answered a moment ago and are expected back. Also bounded by
 /// half of what the last flush took, so that it never costs more than it saves.
-const GATHER_MAX: Duration = Duration::from_micros(200);
+const GATHER_MAX: Duration = Duration::from_micros(500);
 /// The longest single wait; a lost wake-up then costs a moment and not the store.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);
 
