@@ -1,6 +1,5 @@
 //! Puts the parts together: store, engine, api. The only file here that knows them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -23,7 +22,7 @@ use crate::metrics::StoreFigures;
 pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
     let store: Arc<dyn Store> = match config.ephemeral {
         true => Arc::new(MemoryStore::default()),
-        false => Arc::new(open_directory(&config.data_dir)?),
+        false => Arc::new(open_directory(config)?),
     };
     let engine_config = EngineConfig {
         partition_throughput_limit: config.partition_throughput_limit,
@@ -43,8 +42,10 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
     Ok((Nosql(service), Arc::new(Opened { account, store })))
 }
 
-fn open_directory(path: &Path) -> Result<EmbeddedStore> {
-    EmbeddedStore::open(path, EmbeddedOptions::default())
+fn open_directory(config: &Config) -> Result<EmbeddedStore> {
+    let path = config.data_dir.as_path();
+    let options = EmbeddedOptions { cache_bytes: config.cache_size_bytes, ..EmbeddedOptions::default() };
+    EmbeddedStore::open(path, options)
         .with_context(|| format!("cannot open the data directory {}", path.display()))
 }
 

@@ -41,6 +41,7 @@ pub struct Config {
     pub partition_throughput_limit: u32,
     pub partition_size_limit_bytes: u64,
     pub logical_partition_size_limit_bytes: u64,
+    pub cache_size_bytes: u64,
     pub durability: Durability,
     pub consistency: Consistency,
     pub account_name: String,

@@ -286,6 +286,15 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "cache-size",
+        value: "BYTES",
+        default: "256MB",
+        repeats: false,
+        group: RESOURCES,
+        help: "Memory for recently read data; taken as it is needed",
+        set: |config, texts| put(&mut config.cache_size_bytes, size_bytes(last(texts)?)),
+    },
+    Setting {
         name: "workers",
         value: "N",
         default: "one per core",
@@ -410,6 +419,7 @@ pub fn defaults() -> Config {
         partition_throughput_limit: 10_000,
         partition_size_limit_bytes: 50_000_000_000,
         logical_partition_size_limit_bytes: 20_000_000_000,
+        cache_size_bytes: 256_000_000,
         durability: Durability::Strict,
         consistency: Consistency::Session,
         account_name: "orrery".into(),
