@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use super::directory::TREE_NAMES;
 use super::{EmbeddedOptions, EmbeddedStore};
-use crate::store::{Commit, Durability, Space, SpaceId, Store, Table};
+use crate::store::{Commit, Durability, Space, SpaceId, Store, StoreError, Table};
 
 pub(super) const SPACE: SpaceId = SpaceId(3);
 
@@ -42,8 +42,17 @@ pub(super) fn small() -> EmbeddedOptions {
     }
 }
 
+/// A store that was dropped without a close lets go of its directory when its threads have ended, a moment later.
 pub(super) fn open(directory: &TempDir, options: EmbeddedOptions) -> EmbeddedStore {
-    EmbeddedStore::open(directory.path(), options).expect("opens")
+    let start = Instant::now();
+    loop {
+        match EmbeddedStore::open(directory.path(), options.clone()) {
+            Err(StoreError::Refused(_)) if start.elapsed() < Duration::from_secs(20) => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            opened => return opened.expect("opens"),
+        }
+    }
 }
 
 pub(super) fn put(space: &Arc<dyn Space>, table: Table, key: &str, value: impl Into<Bytes>) {

@@ -217,12 +217,13 @@ fn rule_7_numbers_go_on_above_everything_and_only_missing_rows_are_replayed() {
     // The first item is in a table, the second waits for its flush, the feed row too; and the log has all three.
     until("the first flush", || store.stats().flushes == 1);
     let held = store.core().trees.tree(Table::Items).get_flush_lock();
-    put(&space, Table::Items, "key", "2");
+    // The row takes this number or a higher one; the trees' own versions, which may take more, are not in the log.
     let numbered = store.core().trees.counter.get();
+    put(&space, Table::Items, "key", "2");
     let copy = image(directory.path());
     drop(held);
     let other = open(&copy, small());
-    assert!(other.core().trees.counter.get() >= numbered, "a number may be given twice");
+    assert!(other.core().trees.counter.get() > numbered, "a number may be given twice");
     let active = other.core().trees.active();
     assert_eq!(active[Table::Items as usize].len(), 1, "only the second row is missing");
     assert_eq!(active[Table::Feed as usize].len(), 1);
