@@ -1,6 +1,6 @@
 //! Costs of the embedded store, beside the figures to reach.
 //!
-//! `cargo run --release -p orrery-storage --example bench [items] [directory]`
+//! `cargo run --release -p orrery-storage --example store_bench [items] [directory]`
 //!
 //! One insert is what an item of about 1 KB costs the engine: the item, 15 index rows with random keys of 30 bytes, a
 //! feed row. CPU is that of the whole process, flushes and compactions included. Figures to reach: measured on two
