@@ -47,8 +47,7 @@ const MACHINE_PATHS: &[&str] = &[
 const NOBODYS: &[&str] = &[concat!("/ho", "me/nobody"), concat!("/ho", "me/you"), concat!("/Us", "ers/you")];
 
 /// The only hosts that lock files may name.
-const PUBLIC_REGISTRIES: &[&str] =
-    &["https://github.com/rust-lang/crates.io-index", "https://registry.npmjs.org/"];
+const PUBLIC_REGISTRIES: &[&str] = &["https://github.com/rust-lang/crates.io-index"];
 
 pub fn run(context: &Context) -> Result<Outcome> {
     let listed = Command::new("git")
@@ -178,7 +177,6 @@ mod tests {
     fn lock_files_name_public_registries_only() {
         check("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n", 0);
         check("Cargo.lock", "source = \"registry+https://example.com/index\"\n", 1);
-        check("package-lock.json", "  \"resolved\": \"https://registry.npmjs.org/x/-/x.tgz\"\n", 0);
         check("package-lock.json", "  \"resolved\": \"https://npm.example.com/x.tgz\"\n", 1);
     }
 }
