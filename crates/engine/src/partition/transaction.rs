@@ -132,14 +132,14 @@ impl<'p> Transaction<'p> {
             (Operation::Create { .. }, None) => self.write(sub, target, stored, None, content.as_ref()),
             // Without a present version there is nothing to hold a condition against: the service inserts.
             (Operation::Upsert { .. }, None) => self.write(sub, target, stored, None, content.as_ref()),
-            (Operation::Replace { .. }, Some(old)) if renamed.is_some() => {
-                check_conditions(write, &old)?;
-                let renamed = renamed.as_ref().unwrap_or(target);
-                self.undone_if_failed(|transaction| transaction.rename(sub, target, renamed, old, content))
-            }
             (Operation::Upsert { .. } | Operation::Replace { .. }, Some(old)) => {
                 check_conditions(write, &old)?;
-                self.write(sub, target, stored, Some(old), content.as_ref())
+                match renamed {
+                    Some(renamed) => self.undone_if_failed(|transaction| {
+                        transaction.rename(sub, target, renamed, old, content.as_ref())
+                    }),
+                    None => self.write(sub, target, stored, Some(old), content.as_ref()),
+                }
             }
             (Operation::Patch { operations, condition, .. }, Some(old)) => {
                 check_conditions(write, &old)?;
@@ -188,7 +188,7 @@ impl<'p> Transaction<'p> {
         old: Option<Item>,
         content: Option<&Content>,
     ) -> Result<Applied> {
-        let content = content.ok_or_else(|| Error::internal("A write was prepared without its document."))?;
+        let content = brought(content)?;
         let item = self.put(sub, target, stored.as_ref(), old.is_some(), None, content)?;
         let outcome = if old.is_some() { Outcome::Replaced } else { Outcome::Created };
         let again = old.as_ref().is_some_and(|old| old.lsn == self.lsn);
@@ -203,10 +203,9 @@ impl<'p> Transaction<'p> {
         target: &Target,
         renamed: &Target,
         old: Item,
-        content: &Option<Content>,
+        content: Option<&Content>,
     ) -> Result<Applied> {
-        let content =
-            content.as_ref().ok_or_else(|| Error::internal("A write was prepared without its document."))?;
+        let content = brought(content)?;
         let in_the_way = self.stored(&renamed.key)?;
         if in_the_way.as_ref().is_some_and(|item| self.is_live(renamed.logical_partition(), item)) {
             return Err(item::already_exists());
@@ -516,6 +515,10 @@ impl<'p> Transaction<'p> {
     pub(super) fn abandon(self) -> Option<Ticket> {
         self.rests_on_pending.then(|| self.partition.submit(Commit::default(), None, AfterPublish::Nothing))
     }
+}
+
+fn brought(content: Option<&Content>) -> Result<&Content> {
+    content.ok_or_else(|| Error::internal("A write was prepared without its document."))
 }
 
 fn check_conditions(write: &Write, old: &Item) -> Result<()> {
