@@ -1,4 +1,4 @@
-//! Arrows between crates point one way: `model <- {sql <- query, storage} <- engine <- api-* <- server <- cli`.
+//! Arrows between crates point one way: `model <- {sql <- query, index, storage} <- engine <- api-* <- server <- cli`.
 //!
 //! The table below is the map of ARCHITECTURE.md as data. A crate that is not in it is an error, so that a new crate
 //! is given its place by whoever adds it. Everything at and below `engine` is plain synchronous code: no path of
@@ -25,12 +25,17 @@ const CORE: &[&str] = &["orrery-engine", "orrery-query", "orrery-sql", "orrery-m
 const MAP: &[Place] = &[
     Place { name: "orrery-model", synchronous: true, may_use: &[] },
     Place { name: "orrery-sql", synchronous: true, may_use: &["orrery-model"] },
-    Place { name: "orrery-query", synchronous: true, may_use: &["orrery-sql", "orrery-model"] },
+    Place {
+        name: "orrery-query",
+        synchronous: true,
+        may_use: &["orrery-sql", "orrery-index", "orrery-model"],
+    },
     Place { name: "orrery-storage", synchronous: true, may_use: &["orrery-model"] },
+    Place { name: "orrery-index", synchronous: true, may_use: &["orrery-model"] },
     Place {
         name: "orrery-engine",
         synchronous: true,
-        may_use: &["orrery-query", "orrery-sql", "orrery-storage", "orrery-model"],
+        may_use: &["orrery-query", "orrery-sql", "orrery-index", "orrery-storage", "orrery-model"],
     },
     // A protocol translates for the engine. It never reaches around it to the store, nor over to another protocol.
     Place { name: "orrery-api-nosql", synchronous: false, may_use: CORE },
