@@ -439,6 +439,10 @@ impl Committer {
     }
 
     fn roll(&mut self) -> Result<(), StoreError> {
+        // A segment is named after its base, and one that holds nothing but repeated drops has used up no number.
+        while self.core.trees.counter.get() <= self.log.base() {
+            let _ = self.core.trees.counter.next();
+        }
         let base = self.core.trees.counter.get();
         if let Err(error) = self.log.roll(base) {
             return Err(self.stop(&format!("starting a log segment failed: {error}")));

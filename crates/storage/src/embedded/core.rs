@@ -89,7 +89,7 @@ impl Core {
             tracing::info!(rows = replayed, "replayed the log");
         }
 
-        let log = Log::start(log_directory.clone(), recovered.segments, next)
+        let log = Log::start(log_directory.clone(), recovered.segments, next, options.segment_bytes)
             .map_err(|error| StoreError::Io(format!("log: {error}").into()))?;
         if found == Found::Empty {
             directory.finish_creation()?;

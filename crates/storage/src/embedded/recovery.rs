@@ -7,7 +7,8 @@
 //! Only the newest segment may end in a torn frame: the older ones were synced before the next was created, and the
 //! next one's header says how long they are. In the newest, everything from the first bad frame on is cut, unless a
 //! valid frame behind it says that the bad place was already durable. Then nothing acknowledged may be cut, and the
-//! store refuses to open.
+//! store refuses to open. Zeros up to the end of a file are no frames but room that was made for some; for an older
+//! segment, the next one's header says whether that is where it ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -61,6 +62,9 @@ pub(super) fn check(directory: &dyn LogDirectory) -> Result<Recovered, StoreErro
         if segment.size_bytes == HEADER_BYTES as u64 {
             empty.push(segment.base);
         } else {
+            // A segment may hold nothing but repeated drops. Its base counts as used all the same, because the next
+            // segment must not get its name.
+            recovered.last_seqno = recovered.last_seqno.max(segment.base);
             recovered.segments.push_back(segment);
         }
     }
@@ -107,6 +111,9 @@ impl Recovered {
         let mut last_seqno = base.checked_sub(1).ok_or_else(|| damaged(&name, "its base is zero"))?;
         while offset < bytes.len() {
             let Some(frame) = Frame::decode(&bytes, base, offset) else {
+                if bytes[offset..].iter().all(|byte| *byte == 0) {
+                    break;
+                }
                 if !may_be_torn {
                     return Err(damaged(&name, &format!("the frame at byte {offset} is not valid")));
                 }
@@ -168,7 +175,7 @@ impl Recovered {
             let name = segment_name(segment.base);
             let bytes = directory.read(&name).map_err(io)?;
             let mut offset = HEADER_BYTES;
-            while offset < bytes.len() {
+            while (offset as u64) < segment.size_bytes {
                 let frame = Frame::decode(&bytes, segment.base, offset)
                     .ok_or_else(|| damaged(&name, "it changed while it was read"))?;
                 for record in frame.records().flatten() {

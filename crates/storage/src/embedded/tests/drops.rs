@@ -6,10 +6,12 @@ use std::time::Duration;
 use lsm_tree::AbstractTree;
 use tempfile::TempDir;
 
-use super::log_damage::segments;
+use super::log_damage::{read_frames, segments};
 use super::{Random, get, image, open, put, small, temporary, until};
-use crate::embedded::EmbeddedOptions;
+use crate::embedded::files::{LogDirectory, OsDirectory};
 use crate::embedded::frame::{Frame, FrameBuilder, HEADER_BYTES, Header, Kind};
+use crate::embedded::log::Log;
+use crate::embedded::{EmbeddedOptions, recovery};
 use crate::store::{Commit, Direction, Durability, KeyRange, Space, SpaceId, Store, TABLES, Table};
 use crate::suite::rows;
 
@@ -91,7 +93,7 @@ fn with_unfinished_drop() -> TempDir {
     let seqno = store.core().trees.counter.get();
     let copy = image(directory.path());
     let newest = segments(copy.path()).pop().expect("a segment");
-    let mut bytes = std::fs::read(&newest).expect("readable");
+    let mut bytes = read_frames(&newest);
     let base = Header::decode(&bytes).expect("valid").base;
     let mut frame = FrameBuilder::new();
     frame.clear();
@@ -144,6 +146,40 @@ fn rule_11_an_unfinished_drop_outlives_the_segment_of_its_record() {
     for old in &after[..after.len() - 1] {
         assert!(before.iter().any(|segment| segment.file_name() == old.file_name()));
         std::fs::remove_file(old).expect("removable");
+    }
+    check_dropped(&copy);
+}
+
+/// A segment is named after its base. One that holds only repeated drops has used up no number, and the next one must
+/// not take its name: it would empty the file, and remove itself when the older one goes.
+#[test]
+fn rule_11_a_segment_of_repeated_drops_keeps_its_name_to_itself() {
+    let directory = with_unfinished_drop();
+    drop(open(&directory, small()));
+    let copy = image(directory.path());
+    let mut names = Vec::new();
+    for _ in 0..3 {
+        // A crash right after the drop was said again.
+        let segments = segments(copy.path());
+        let newest = segments.last().expect("a segment");
+        assert!(!names.contains(newest), "{newest:?} was used before");
+        names.push(newest.clone());
+        let mut bytes = std::fs::read(newest).expect("readable");
+        let base = Header::decode(&bytes).expect("valid").base;
+        let first = Frame::decode(&bytes, base, HEADER_BYTES).expect("the new segment has a frame");
+        assert!(first.records().flatten().all(|record| record.kind == Kind::DropPending));
+        bytes.truncate(first.end);
+        std::fs::write(newest, bytes).expect("writable");
+        // Opened but for the removal, which would take numbers.
+        let log: Arc<dyn LogDirectory> = Arc::new(OsDirectory { path: copy.path().join("log") });
+        let recovered = recovery::check(&*log).expect("recovers");
+        let seqno = recovered.unfinished_drops[&DROPPED];
+        let next = recovered.last_seqno + 1;
+        let mut log = Log::start(log, recovered.segments, next, 4096).expect("starts");
+        let mut frame = FrameBuilder::new();
+        frame.clear();
+        frame.push_mark(Kind::DropPending, seqno, DROPPED);
+        log.append(&mut frame, next - 1).and_then(|()| log.sync()).expect("appends");
     }
     check_dropped(&copy);
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::faults::{self, Call, Faults};
+use super::log_damage::read_frames;
 use super::{Random, SPACE, get, open, put, small, temporary};
 use crate::store::{Commit, Durability, Store, StoreError, Table};
 
@@ -23,6 +24,23 @@ fn short_writes_are_continued() {
     let space = open(&directory, small()).open_space(SPACE).expect("opens");
     for (number, value) in values.iter().enumerate() {
         assert_eq!(get(&space, Table::Items, &number.to_string()).as_ref(), Some(value));
+    }
+}
+
+#[test]
+fn a_disk_without_room_to_grow_ahead_still_takes_frames() {
+    let directory = temporary();
+    let faults = Arc::new(Faults::default());
+    faults.refuse_growth();
+    let store = faults::open(directory.path(), small(), &faults).expect("opens");
+    let space = store.open_space(SPACE).expect("opens");
+    for number in 0..50 {
+        put(&space, Table::Items, &number.to_string(), Random(number).bytes(4000));
+    }
+    drop((store, space));
+    let space = open(&directory, small()).open_space(SPACE).expect("opens");
+    for number in 0..50 {
+        assert_eq!(get(&space, Table::Items, &number.to_string()), Some(Random(number).bytes(4000)));
     }
 }
 
@@ -107,7 +125,7 @@ fn a_failed_write_leaves_no_trace_of_its_commit() {
     put(&space, Table::Items, "before", "value");
     let segment = std::fs::read_dir(directory.path().join("log")).expect("readable").next().expect("one");
     let segment = segment.expect("entry").path();
-    let before = std::fs::metadata(&segment).expect("there").len();
+    let before = read_frames(&segment).len() as u64;
     faults.fail(Call::Write, 0, libc::ENOSPC);
     let mut commit = Commit::default();
     commit.put(Table::Items, "failed", "value");

@@ -14,6 +14,8 @@ use crate::store::StoreError;
 pub(super) enum Event {
     Create(String),
     Write(String, u64),
+    /// Zeros ahead of the frames.
+    Grow(String),
     Sync(String),
     Truncate(String),
     Remove(String),
@@ -45,6 +47,7 @@ struct State {
     /// The call that fails, after how many more that succeed, and with what.
     fault: Option<(Call, u32, i32)>,
     short_writes: bool,
+    growth_refused: bool,
     syncs_blocked: bool,
 }
 
@@ -59,6 +62,11 @@ impl Faults {
 
     pub(super) fn write_short(&self) {
         self.state.lock().short_writes = true;
+    }
+
+    /// A disk that is full for everything but frames.
+    pub(super) fn refuse_growth(&self) {
+        self.state.lock().growth_refused = true;
     }
 
     /// Until the guard is dropped, so that a test that fails does not hang in the end of its store.
@@ -158,9 +166,21 @@ struct FaultyFile {
 
 impl LogFile for FaultyFile {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        let short = self.faults.state.lock().short_writes;
+        let growth = bytes.iter().all(|byte| *byte == 0);
+        let (short, growth_refused) = {
+            let state = self.faults.state.lock();
+            (state.short_writes, state.growth_refused)
+        };
+        if growth && growth_refused {
+            let _ = self.inner.write_at(&bytes[..bytes.len() / 2], offset);
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
         let length = if short { bytes.len().div_ceil(3) } else { bytes.len() };
-        if let Err(error) = self.faults.call(Call::Write, Some(Event::Write(self.name.clone(), offset))) {
+        let event = match growth {
+            true => Event::Grow(self.name.clone()),
+            false => Event::Write(self.name.clone(), offset),
+        };
+        if let Err(error) = self.faults.call(Call::Write, Some(event)) {
             // A disk that becomes full has often taken a part.
             let _ = self.inner.write_at(&bytes[..bytes.len() / 2], offset);
             return Err(error);

@@ -41,6 +41,15 @@ pub(super) fn segments(directory: &Path) -> Vec<PathBuf> {
     segments
 }
 
+/// A segment without the zeros behind its last frame.
+pub(super) fn read_frames(segment: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(segment).expect("readable");
+    let end = frames(&bytes).last().map_or(HEADER_BYTES, |frame| frame.1);
+    assert!(bytes[end..].iter().all(|byte| *byte == 0), "something follows the last frame");
+    bytes.truncate(end);
+    bytes
+}
+
 /// Start and end of each frame.
 fn frames(segment: &[u8]) -> Vec<(usize, usize)> {
     let base = Header::decode(segment).expect("valid").base;
@@ -60,19 +69,17 @@ fn check(name: &Path, bytes: &[u8]) -> Result<usize, StoreError> {
     std::fs::write(&path, bytes).expect("writable");
     let recovered = recovery::check(&OsDirectory { path: directory.path().into() })?;
     let Some(segment) = recovered.segments.front() else { return Ok(0) };
-    assert_eq!(
-        std::fs::metadata(&path).expect("there").len(),
-        segment.size_bytes,
-        "the tail is cut for good"
-    );
-    Ok(segment.size_bytes as usize)
+    let size_bytes = segment.size_bytes as usize;
+    let left = std::fs::read(&path).expect("there");
+    assert!(left[size_bytes..].iter().all(|byte| *byte == 0), "the tail is cut for good");
+    Ok(size_bytes)
 }
 
 #[test]
 fn rule_2_a_tail_cut_anywhere_loses_only_what_was_not_synced() {
     let directory = written(small());
     let name = &segments(directory.path())[0];
-    let bytes = std::fs::read(name).expect("readable");
+    let bytes = read_frames(name);
     let frames = frames(&bytes);
     assert_eq!(frames.len(), STRICT + RELAXED);
     let synced_end = frames[STRICT - 1].1;
@@ -80,6 +87,9 @@ fn rule_2_a_tail_cut_anywhere_loses_only_what_was_not_synced() {
         let expected =
             frames.iter().rev().map(|frame| frame.1).find(|end| *end <= cut).expect("the synced ones");
         assert_eq!(check(name, &bytes[..cut]).expect("recovers"), expected, "cut at {cut}");
+        let mut grown = bytes[..cut].to_vec();
+        grown.resize(bytes.len() + 5000, 0);
+        assert_eq!(check(name, &grown).expect("recovers"), expected, "cut at {cut}, then zeros");
     }
 }
 
@@ -87,7 +97,7 @@ fn rule_2_a_tail_cut_anywhere_loses_only_what_was_not_synced() {
 fn rule_2_zeroed_pages_and_garbage_in_the_tail_are_cut() {
     let directory = written(small());
     let name = &segments(directory.path())[0];
-    let bytes = std::fs::read(name).expect("readable");
+    let bytes = read_frames(name);
     let frames = frames(&bytes);
     let mut random = Random::seeded("zeroed pages and garbage");
     for _ in 0..300 {
@@ -103,6 +113,9 @@ fn rule_2_zeroed_pages_and_garbage_in_the_tail_are_cut() {
         if random.below(2) == 0 {
             torn.extend_from_slice(&random.bytes(300));
         }
+        if random.below(2) == 0 {
+            torn.resize(torn.len() + 5000, 0);
+        }
         let touched = frames.iter().find(|frame| torn[frame.0..frame.1] != bytes[frame.0..frame.1]);
         let expected = touched.map_or(bytes.len(), |frame| frame.0);
         assert_eq!(check(name, &torn).expect("recovers"), expected, "{length} bytes at {start}");
@@ -113,7 +126,7 @@ fn rule_2_zeroed_pages_and_garbage_in_the_tail_are_cut() {
 fn rule_2_a_flipped_byte_in_the_synced_part_is_refused() {
     let directory = written(small());
     let name = &segments(directory.path())[0];
-    let bytes = std::fs::read(name).expect("readable");
+    let bytes = read_frames(name);
     let synced_end = frames(&bytes)[STRICT - 1].1;
     for place in 0..synced_end {
         let mut damaged = bytes.clone();
@@ -127,7 +140,7 @@ fn rule_2_a_flipped_byte_in_the_synced_part_is_refused() {
 fn a_store_opens_with_a_torn_tail_and_says_why_when_it_does_not() {
     let directory = written(small());
     let name = segments(directory.path()).remove(0);
-    let bytes = std::fs::read(&name).expect("readable");
+    let bytes = read_frames(&name);
     let frames = frames(&bytes);
 
     let torn = image(directory.path());
@@ -177,13 +190,20 @@ fn rule_2_an_older_segment_that_is_cut_flipped_or_missing_is_refused() {
     let count = segments(directory.path()).len();
     check_all(image(directory.path()).path()).expect("whole as it is");
     for index in 0..count - 1 {
-        let bytes = std::fs::read(&segments(directory.path())[index]).expect("readable");
+        let bytes = read_frames(&segments(directory.path())[index]);
         let at_a_frame = frames(&bytes).last().expect("frames").0;
         let mut flipped = bytes.clone();
         flipped[bytes.len() - 5] ^= 1;
-        for damaged in
-            [&bytes[..bytes.len() - 3], &bytes[..at_a_frame], &bytes[..HEADER_BYTES], &bytes[..10], &flipped]
-        {
+        let mut zeroed = bytes.clone();
+        zeroed[at_a_frame..].fill(0);
+        for damaged in [
+            &bytes[..bytes.len() - 3],
+            &bytes[..at_a_frame],
+            &bytes[..HEADER_BYTES],
+            &bytes[..10],
+            &flipped,
+            &zeroed,
+        ] {
             let copy = image(directory.path());
             std::fs::write(&segments(copy.path())[index], damaged).expect("writable");
             let refused = check_all(copy.path());
@@ -233,7 +253,7 @@ fn rule_3_a_newest_segment_without_a_header_is_removed() {
 fn rule_3_the_segment_before_an_unfinished_one_must_be_whole() {
     let directory = written(small());
     let newest = &segments(directory.path())[0];
-    let bytes = std::fs::read(newest).expect("readable");
+    let bytes = read_frames(newest);
     std::fs::write(newest, &bytes[..bytes.len() - 3]).expect("writable");
     std::fs::write(directory.path().join("log/00000000000fffff.log"), b"").expect("writable");
     let refused = EmbeddedStore::open(directory.path(), small()).err().expect("refused");
@@ -249,6 +269,34 @@ fn rule_3_frames_behind_a_damaged_header_are_refused() {
     std::fs::write(newest, &bytes).expect("writable");
     let refused = EmbeddedStore::open(directory.path(), small()).err().expect("refused");
     assert!(matches!(refused, StoreError::Damaged(_)), "{refused}");
+}
+
+#[test]
+fn a_segment_grows_ahead_of_its_frames_and_a_sync_then_changes_no_length() {
+    let directory = temporary();
+    let store = open(&directory, EmbeddedOptions::default());
+    let space = store.open_space(SPACE).expect("opens");
+    let length = || std::fs::metadata(&segments(directory.path())[0]).expect("there").len();
+    super::put(&space, Table::Items, "first", value(0));
+    let grown = length();
+    assert!(grown > 32 * 1024, "{grown} bytes");
+    for number in 0..50 {
+        super::put(&space, Table::Items, &number.to_string(), value(number));
+        assert_eq!(length(), grown);
+    }
+    let mut random = Random(1);
+    for number in 0..300 {
+        super::put(&space, Table::Items, &number.to_string(), random.bytes(10_000));
+    }
+    let frames = read_frames(&segments(directory.path())[0]).len() as u64;
+    assert!(
+        frames > 3_000_000 && length() > frames && length() < frames + 2_000_000,
+        "{frames}, {}",
+        length()
+    );
+    let copy = image(directory.path());
+    let space = open(&copy, small()).open_space(SPACE).expect("opens");
+    assert_eq!(get(&space, Table::Items, "first"), Some(value(0).into()));
 }
 
 #[test]
