@@ -1,0 +1,390 @@
+//! The threads that scripts run on: few, apart from those that serve requests, and replaceable.
+//!
+//! QuickJS asks the clock in script code and in regular expressions, and `guards.js` refuses what else could take long.
+//! Should a built-in get stuck all the same, its thread is given up: whoever waits is answered, another thread takes
+//! its place, and the stuck one can no longer commit anything, because it must [`Claim`] the answer first. Threads that
+//! were given up are counted; when too many are, scripts are refused until one of them ends.
+//!
+//! On Linux scripts run at a lower priority than requests, so that a script that burns its five seconds on every core
+//! leaves the latency of everybody else alone.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+use parking_lot::{Condvar, Mutex};
+
+/// Room for QuickJS's own stack limit and for what the database does between a script's turns.
+const THREAD_STACK_BYTES: usize = 4 * 1024 * 1024;
+/// How often running scripts are looked at.
+const WATCH_EVERY: Duration = Duration::from_millis(250);
+/// Lower than requests; and lowest, for a thread that was given up.
+#[cfg(target_os = "linux")]
+const NICE: (i32, i32) = (5, 19);
+
+#[derive(Debug, Clone, Copy)]
+pub struct PoolLimits {
+    pub threads: usize,
+    /// Scripts that wait for a thread.
+    pub queue: usize,
+    /// Threads that may be stuck at the same time.
+    pub given_up: usize,
+    /// How long after its time a script is given up.
+    pub grace: Duration,
+}
+
+impl Default for PoolLimits {
+    fn default() -> PoolLimits {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        PoolLimits { threads: (2 * cores).clamp(4, 16), queue: 256, given_up: 4, grace: Duration::from_secs(2) }
+    }
+}
+
+/// Why a script was not run, or was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Too many wait already; try again later.
+    Busy,
+    /// It did not stop when its time was over.
+    Stuck,
+    /// The server is shutting down.
+    Closed,
+}
+
+const RUNNING: u8 = 0;
+const CLAIMED: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+/// The right to have an effect. A job asks for it once, before it changes anything outside.
+pub struct Claim(Arc<AtomicU8>);
+
+impl Claim {
+    /// False when the caller was already told that the script failed.
+    pub fn take(&self) -> bool {
+        let taken = self.0.compare_exchange(RUNNING, CLAIMED, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok() || self.0.load(Ordering::Acquire) == CLAIMED
+    }
+}
+
+struct Job {
+    run: Box<dyn FnOnce(&Claim) + Send>,
+    /// Tells whoever waits that the job will not answer.
+    refuse: Arc<dyn Fn(Refused) + Send + Sync>,
+    state: Arc<AtomicU8>,
+    time: Duration,
+    queued: Instant,
+}
+
+struct Running {
+    state: Arc<AtomicU8>,
+    refuse: Arc<dyn Fn(Refused) + Send + Sync>,
+    give_up_at: Instant,
+    thread: i32,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Job>,
+    running: HashMap<u64, Running>,
+    next: u64,
+    threads: usize,
+    idle: usize,
+    given_up: usize,
+    watched: bool,
+    closed: bool,
+}
+
+struct Shared {
+    limits: PoolLimits,
+    state: Mutex<State>,
+    work: Condvar,
+    watch: Condvar,
+}
+
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+impl Pool {
+    pub fn new(limits: PoolLimits) -> Pool {
+        let (state, work, watch) = (Mutex::default(), Condvar::new(), Condvar::new());
+        Pool { shared: Arc::new(Shared { limits, state, work, watch }) }
+    }
+
+    /// Runs a job on a thread of the pool. `time` is what it is expected to take at most.
+    pub fn run<T: Send + 'static, J: FnOnce(&Claim) -> T + Send + 'static>(
+        &self,
+        time: Duration,
+        job: J,
+    ) -> impl Future<Output = Result<T, Refused>> + Send + use<T, J> {
+        let (sender, answer) = oneshot::channel::<Result<T, Refused>>();
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        let refuse = {
+            let sender = sender.clone();
+            Arc::new(move |why| {
+                if let Some(sender) = sender.lock().take() {
+                    drop(sender.send(Err(why)));
+                }
+            })
+        };
+        let run = Box::new(move |claim: &Claim| {
+            let result = job(claim);
+            if let Some(sender) = sender.lock().take() {
+                drop(sender.send(Ok(result)));
+            }
+        });
+        let state = Arc::new(AtomicU8::new(RUNNING));
+        let refused = self.submit(Job { run, refuse, state, time, queued: Instant::now() }).err();
+        async move {
+            match refused {
+                Some(why) => Err(why),
+                None => answer.await.unwrap_or(Err(Refused::Closed)),
+            }
+        }
+    }
+
+    fn submit(&self, job: Job) -> Result<(), Refused> {
+        let shared = &self.shared;
+        let mut state = shared.state.lock();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        if state.waiting.len() >= shared.limits.queue || state.given_up >= shared.limits.given_up {
+            return Err(Refused::Busy);
+        }
+        state.waiting.push_back(job);
+        if state.idle >= state.waiting.len() {
+            shared.work.notify_one();
+        } else if state.threads < shared.limits.threads {
+            spawn_worker(shared, &mut state)?;
+        }
+        if !state.watched {
+            let watcher = shared.clone();
+            let spawned = std::thread::Builder::new()
+                .name("orrery-scripts-watch".to_owned())
+                .spawn(move || watcher.watch());
+            state.watched = spawned.is_ok();
+        }
+        shared.watch.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Pool {
+    /// Ends the threads when their scripts are done; nobody waits for them.
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock();
+        state.closed = true;
+        for job in state.waiting.drain(..) {
+            (job.refuse)(Refused::Closed);
+        }
+        self.shared.work.notify_all();
+        self.shared.watch.notify_all();
+    }
+}
+
+fn spawn_worker(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refused> {
+    let worker = shared.clone();
+    let spawned = std::thread::Builder::new()
+        .name("orrery-script".to_owned())
+        .stack_size(THREAD_STACK_BYTES)
+        .spawn(move || worker.work());
+    match spawned {
+        Ok(_) => state.threads += 1,
+        // Another thread will come to the job, if there is one.
+        Err(error) if state.threads > 0 => tracing::warn!(%error, "no further script thread"),
+        Err(error) => {
+            tracing::error!(%error, "no script thread could be started");
+            state.waiting.pop_back();
+            return Err(Refused::Busy);
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn work(&self) {
+        let thread = lower_priority();
+        let mut state = self.state.lock();
+        loop {
+            let Some(job) = state.waiting.pop_front() else {
+                if state.closed {
+                    state.threads -= 1;
+                    return;
+                }
+                state.idle += 1;
+                self.work.wait(&mut state);
+                state.idle -= 1;
+                continue;
+            };
+            // Nobody waits longer for a thread than a script may take.
+            if job.queued.elapsed() > job.time {
+                (job.refuse)(Refused::Busy);
+                continue;
+            }
+            let number = state.next;
+            state.next += 1;
+            let give_up_at = Instant::now() + job.time + self.limits.grace;
+            let running = Running { state: job.state.clone(), refuse: job.refuse.clone(), give_up_at, thread };
+            state.running.insert(number, running);
+            drop(state);
+            let claim = Claim(job.state.clone());
+            let run = job.run;
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&claim))).is_err();
+            if panicked {
+                tracing::error!("a script's thread panicked");
+                (job.refuse)(Refused::Closed);
+            }
+            state = self.state.lock();
+            state.running.remove(&number);
+            if job.state.load(Ordering::Acquire) == GIVEN_UP {
+                // Another thread has this one's place.
+                state.given_up -= 1;
+                return;
+            }
+        }
+    }
+
+    /// Gives up threads whose scripts did not stop.
+    fn watch(self: Arc<Shared>) {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return;
+            }
+            if state.running.is_empty() && state.waiting.is_empty() {
+                self.watch.wait(&mut state);
+            } else {
+                self.watch.wait_for(&mut state, WATCH_EVERY);
+            }
+            let now = Instant::now();
+            let stuck: Vec<u64> = state
+                .running
+                .iter()
+                .filter(|(_, running)| now >= running.give_up_at)
+                .filter(|(_, running)| {
+                    let state = &running.state;
+                    state.compare_exchange(RUNNING, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire).is_ok()
+                })
+                .map(|(number, _)| *number)
+                .collect();
+            for number in stuck {
+                let Some(running) = state.running.remove(&number) else { continue };
+                tracing::warn!("a script did not stop in time; its thread is given up");
+                lowest_priority(running.thread);
+                state.threads -= 1;
+                state.given_up += 1;
+                (running.refuse)(Refused::Stuck);
+                if !state.waiting.is_empty() {
+                    let _ = spawn_worker(&self, &mut state);
+                }
+            }
+        }
+    }
+}
+
+/// Lowers this thread's priority, and tells which thread it is.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn lower_priority() -> i32 {
+    // SAFETY: plain system calls without pointers. On Linux they are about the calling thread alone.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, NICE.0);
+        libc::syscall(libc::SYS_gettid) as i32
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn lowest_priority(thread: i32) {
+    if let Ok(thread) = u32::try_from(thread) {
+        // SAFETY: as above. The thread still runs: it has not come back from its job.
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, thread, NICE.1);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lower_priority() -> i32 {
+    0
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lowest_priority(_thread: i32) {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        loop {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return value;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn pool(threads: usize, queue: usize, given_up: usize) -> Pool {
+        Pool::new(PoolLimits { threads, queue, given_up, grace: Duration::from_millis(10) })
+    }
+
+    #[test]
+    fn more_than_the_queue_holds_is_refused_at_once() {
+        let pool = pool(1, 1, 4);
+        let (release, held) = mpsc::channel::<()>();
+        let (started, on_start) = mpsc::channel();
+        let first = pool.run(Duration::from_secs(9), move |_| {
+            started.send(()).unwrap();
+            held.recv().unwrap();
+            1
+        });
+        on_start.recv().unwrap();
+        let second = pool.run(Duration::from_secs(9), |_| 2);
+        let third = pool.run(Duration::from_secs(9), |_| 3);
+        assert_eq!(wait(third), Err(Refused::Busy));
+        release.send(()).unwrap();
+        assert_eq!((wait(first), wait(second)), (Ok(1), Ok(2)));
+    }
+
+    #[test]
+    fn a_stuck_thread_is_replaced_and_its_job_may_have_no_effect_any_more() {
+        let pool = pool(1, 8, 2);
+        let (release, held) = mpsc::channel::<()>();
+        let (told, effect) = mpsc::channel();
+        let stuck = pool.run(Duration::from_millis(10), move |claim| {
+            held.recv().unwrap();
+            told.send(claim.take()).unwrap();
+        });
+        assert_eq!(wait(stuck), Err(Refused::Stuck));
+        assert_eq!(wait(pool.run(Duration::from_secs(9), |claim| claim.take())), Ok(true));
+        release.send(()).unwrap();
+        assert!(!effect.recv().unwrap(), "a job that was given up must not claim its answer");
+    }
+
+    #[test]
+    fn a_job_that_has_claimed_its_answer_is_left_alone() {
+        let pool = pool(1, 8, 2);
+        let slow = pool.run(Duration::from_millis(100), |claim| {
+            assert!(claim.take());
+            std::thread::sleep(Duration::from_millis(600));
+            7
+        });
+        assert_eq!(wait(slow), Ok(7));
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_too() {
+        let pool = pool(1, 8, 2);
+        assert_eq!(wait(pool.run(Duration::from_secs(1), |_| panic!("boom"))), Err::<(), _>(Refused::Closed));
+        assert_eq!(wait(pool.run(Duration::from_secs(1), |_| 1)), Ok(1));
+    }
+}

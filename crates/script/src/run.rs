@@ -1,0 +1,284 @@
+//! One execution of a procedure or trigger, from its first statement to its last callback.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use rquickjs::{Array, Ctx, Function, Object, Persistent, Value};
+
+use crate::bytecode;
+use crate::collection::{Collection, Operation, OperationError, Options};
+use crate::failure::{Failure, FailureKind};
+use crate::limits::{LAST_PART, Limits};
+use crate::program::Program;
+use crate::sandbox::{self, Sandbox};
+
+/// What a script is run with.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub program: &'a Program,
+    /// A JSON array.
+    pub arguments: &'a str,
+    /// What the request is, as `getOperationType` tells it.
+    pub operation: &'a str,
+    pub self_link: &'a str,
+    pub alt_link: &'a str,
+    /// JSON.
+    pub request_body: Option<&'a str>,
+    /// JSON.
+    pub response_body: Option<&'a str>,
+    pub quota: &'a str,
+    pub usage: &'a str,
+    pub logging: bool,
+}
+
+/// What a script leaves behind.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// JSON; `None` when it never set one.
+    pub response_body: Option<String>,
+    pub request_body: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct Report {
+    pub outcome: Result<Finished, Failure>,
+    /// What it wrote to the console, if anybody wanted to know.
+    pub log: String,
+}
+
+/// The line that ends a log that was cut off.
+const LOG_CUT: &str = "\n… (the log is cut off here)";
+
+/// Runs a script on this thread until it is done, fails, or `deadline` has passed.
+pub fn run(call: &Call<'_>, limits: &Limits, deadline: Instant, collection: &mut dyn Collection) -> Report {
+    let log = Rc::new(RefCell::new(String::new()));
+    let outcome = Sandbox::new(limits.memory_bytes, limits.stack_bytes, deadline)
+        .and_then(|sandbox| sandbox_run(&sandbox, call, limits, deadline, collection, &log));
+    Report { outcome, log: log.take() }
+}
+
+fn sandbox_run(
+    sandbox: &Sandbox,
+    call: &Call<'_>,
+    limits: &Limits,
+    deadline: Instant,
+    collection: &mut dyn Collection,
+    log: &Rc<RefCell<String>>,
+) -> Result<Finished, Failure> {
+    let tracker: Rc<RefCell<Option<Persistent<Function<'static>>>>> = Rc::default();
+    let tell = tracker.clone();
+    sandbox.runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
+        let told = tell.borrow().clone();
+        // Without memory to note it the rejection is lost, and so is the script: every later allocation fails too.
+        if let Some(Ok(told)) = told.map(|told| told.restore(&ctx)) {
+            let _: Result<(), _> = told.call((promise, reason, handled));
+        }
+    })));
+    let outcome = sandbox.context.with(|ctx| {
+        let script = Script::start(&ctx, call, limits, deadline, log, &tracker);
+        match script.and_then(|script| script.drive(&ctx, call, limits, deadline, collection)) {
+            Ok(finished) => Ok(finished),
+            Err(Ended::Exception) => Err(sandbox.failure(&ctx)),
+            Err(Ended::Failure(failure)) if sandbox.timed_out() => {
+                Err(Failure { stack: failure.stack, ..Failure::timed_out() })
+            }
+            Err(Ended::Failure(failure)) => Err(failure),
+        }
+    });
+    // Values of a runtime must be gone before it is.
+    tracker.take();
+    sandbox.runtime.set_host_promise_rejection_tracker(None);
+    outcome
+}
+
+/// Why a script ended early.
+enum Ended {
+    /// The exception is pending in the context.
+    Exception,
+    Failure(Failure),
+}
+
+impl From<rquickjs::Error> for Ended {
+    fn from(error: rquickjs::Error) -> Ended {
+        match error {
+            rquickjs::Error::Exception => Ended::Exception,
+            rquickjs::Error::Allocation => {
+                Ended::Failure(Failure::new(FailureKind::OutOfMemory, "InternalError: out of memory"))
+            }
+            other => Ended::Failure(Failure::new(FailureKind::Threw, format!("Error: {other}"))),
+        }
+    }
+}
+
+/// The functions by which a running script is driven; see `api.js`.
+struct Script<'js> {
+    take: Function<'js>,
+    done: Function<'js>,
+    fail: Function<'js>,
+    body: Function<'js>,
+    request_body: Function<'js>,
+    problem: Function<'js>,
+}
+
+impl<'js> Script<'js> {
+    fn start(
+        ctx: &Ctx<'js>,
+        call: &Call<'_>,
+        limits: &Limits,
+        deadline: Instant,
+        log: &Rc<RefCell<String>>,
+        tracker: &Rc<RefCell<Option<Persistent<Function<'static>>>>>,
+    ) -> Result<Script<'js>, Ended> {
+        let host = Object::new(ctx.clone())?;
+        let late = deadline.checked_sub(limits.time / LAST_PART).unwrap_or(deadline);
+        let queue_max = limits.queue;
+        host.set(
+            "accepts",
+            Function::new(ctx.clone(), move |queued: f64| {
+                queued < queue_max as f64 && Instant::now() < late
+            })?,
+        )?;
+        let (log, logging, log_max) = (log.clone(), call.logging, limits.log_bytes);
+        host.set(
+            "log",
+            Function::new(ctx.clone(), move |line: String| {
+                if logging {
+                    append(&mut log.borrow_mut(), &line, log_max);
+                }
+            })?,
+        )?;
+        host.set("selfLink", call.self_link)?;
+        host.set("altLink", call.alt_link)?;
+        host.set("operation", call.operation)?;
+        host.set("requestBody", call.request_body)?;
+        host.set("responseBody", call.response_body)?;
+        host.set("quota", call.quota)?;
+        host.set("usage", call.usage)?;
+        let make: Function<'js> = sandbox::api(ctx)?.get()?;
+        let api: Object<'js> = make.call((host,))?;
+        tracker.replace(Some(Persistent::save(ctx, api.get::<_, Function<'js>>("rejection")?)));
+        let script = bytecode::evaluate(ctx, &call.program.bytecode)?;
+        let Some(function) = script.as_function() else {
+            let message = "TypeError: The script must be a function.";
+            return Err(Ended::Failure(Failure::new(FailureKind::Compile, message)));
+        };
+        let start: Function<'js> = api.get("call")?;
+        let () = start.call((function.clone(), call.arguments))?;
+        Ok(Script {
+            take: api.get("take")?,
+            done: api.get("done")?,
+            fail: api.get("fail")?,
+            body: api.get("body")?,
+            request_body: api.get("requestBody")?,
+            problem: api.get("problem")?,
+        })
+    }
+
+    /// Carries out one operation after the other until none is left.
+    fn drive(
+        &self,
+        ctx: &Ctx<'js>,
+        call: &Call<'_>,
+        limits: &Limits,
+        deadline: Instant,
+        collection: &mut dyn Collection,
+    ) -> Result<Finished, Ended> {
+        let mut operations = 0;
+        loop {
+            while ctx.execute_pending_job() {
+                if Instant::now() >= deadline {
+                    return Err(Ended::Failure(Failure::timed_out()));
+                }
+            }
+            let Some(asked) = self.take.call::<_, Option<Array<'js>>>(())? else { break };
+            if Instant::now() >= deadline {
+                return Err(Ended::Failure(Failure::timed_out()));
+            }
+            operations += 1;
+            if operations > limits.operations {
+                let message = format!("Error: The script asked for more than {} operations.", limits.operations);
+                return Err(Ended::Failure(Failure::new(FailureKind::Threw, message)));
+            }
+            let (kind, link): (String, String) = (asked.get(0)?, asked.get(1)?);
+            let body: Option<String> = asked.get(2)?;
+            let options = options(ctx, asked.get(3)?)?;
+            match perform(collection, &kind, &link, body.as_deref().unwrap_or(""), &options) {
+                Ok(done) => {
+                    let () = self.done.call((done.resource, done.continuation, done.not_modified))?;
+                }
+                Err(error) => {
+                    let () = self.fail.call((error.status, error.message))?;
+                }
+            }
+        }
+        if let Some(problem) = self.problem.call::<_, Option<Object<'js>>>(())? {
+            return Err(Ended::Failure(Failure::of_value(&problem.get::<_, Value<'js>>("reason")?)));
+        }
+        let response_body: Option<String> = self.body.call(())?;
+        let request_body = match call.request_body {
+            Some(_) => self.request_body.call(())?,
+            None => None,
+        };
+        let longest = response_body.as_ref().map_or(0, String::len);
+        if longest > limits.result_bytes {
+            let message = format!("Error: The response is {longest} bytes long; {} are allowed.", limits.result_bytes);
+            return Err(Ended::Failure(Failure::new(FailureKind::ResultTooLarge, message)));
+        }
+        Ok(Finished { response_body, request_body })
+    }
+}
+
+fn perform(
+    collection: &mut dyn Collection,
+    kind: &str,
+    link: &str,
+    document: &str,
+    options: &Options,
+) -> Result<crate::Done, OperationError> {
+    let operation = match kind {
+        "create" => Operation::Create { collection: link, document },
+        "upsert" => Operation::Upsert { collection: link, document },
+        "replace" => Operation::Replace { document_link: link, document },
+        "delete" => Operation::Delete { document_link: link },
+        "read" => Operation::Read { document_link: link },
+        "list" => Operation::List { collection: link },
+        "query" => Operation::Query { collection: link, query: document },
+        // The queue is the API's own, but a script that replaces built-ins can reach into what it does with them.
+        _ => return Err(OperationError { status: 400, message: "There is no such operation.".to_owned() }),
+    };
+    collection.perform(operation, options)
+}
+
+fn options<'js>(ctx: &Ctx<'js>, text: String) -> rquickjs::Result<Options> {
+    let value = ctx.json_parse(text)?;
+    let Some(object) = value.as_object() else { return Ok(Options::default()) };
+    let string = |name: &str| -> rquickjs::Result<Option<String>> {
+        let found: Value<'js> = object.get(name)?;
+        Ok(found.as_string().map(|text| text.to_string()).transpose()?)
+    };
+    let page_size = object.get::<_, Value<'js>>("pageSize")?.as_number();
+    Ok(Options {
+        if_match: string("etag")?,
+        if_none_match: string("ifNoneMatch")?,
+        fixed_id: object.get::<_, Value<'js>>("fixed")?.as_bool().unwrap_or(false),
+        page_size: page_size.filter(|size| *size >= 1.0).map(|size| size as usize),
+        continuation: string("continuation")?,
+    })
+}
+
+/// One line of the log, as far as there is room.
+fn append(log: &mut String, line: &str, bytes_max: usize) {
+    if log.ends_with(LOG_CUT) {
+        return;
+    }
+    let room = bytes_max.saturating_sub(log.len() + 1);
+    if !log.is_empty() {
+        log.push('\n');
+    }
+    let end = (0..=room.min(line.len())).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+    log.push_str(&line[..end]);
+    if end < line.len() {
+        log.push_str(LOG_CUT);
+    }
+}

@@ -1,0 +1,84 @@
+//! A fresh runtime with limits: nothing in it has been touched by another script, and nothing survives it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use rquickjs::{Context, Ctx, Runtime, Value};
+
+use crate::bytecode;
+use crate::failure::{Failure, FailureKind};
+
+/// The names under which the two files of this crate appear in stacks; frames of theirs are left out.
+pub(crate) const API_FILE: &str = "orrery:api";
+pub(crate) const GUARDS_FILE: &str = "orrery:guards";
+
+/// Collecting garbage is cheap next to running out of memory, and most scripts end long before this.
+const GC_THRESHOLD_BYTES: usize = 8 * 1024 * 1024;
+
+pub(crate) struct Sandbox {
+    pub(crate) runtime: Runtime,
+    pub(crate) context: Context,
+    interrupted: Rc<Cell<bool>>,
+    deadline: Rc<Cell<Instant>>,
+}
+
+impl Sandbox {
+    pub(crate) fn new(memory_bytes: usize, stack_bytes: usize, deadline: Instant) -> Result<Sandbox, Failure> {
+        let no_memory = |_| Failure::new(FailureKind::OutOfMemory, "InternalError: out of memory");
+        let runtime = Runtime::new().map_err(no_memory)?;
+        runtime.set_memory_limit(memory_bytes);
+        runtime.set_max_stack_size(stack_bytes);
+        runtime.set_gc_threshold(GC_THRESHOLD_BYTES.min(memory_bytes / 2));
+        let interrupted = Rc::new(Cell::new(false));
+        let deadline = Rc::new(Cell::new(deadline));
+        let (flag, until) = (interrupted.clone(), deadline.clone());
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            let over = Instant::now() >= until.get();
+            if over {
+                flag.set(true);
+            }
+            over
+        })));
+        let context = Context::full(&runtime).map_err(no_memory)?;
+        let sandbox = Sandbox { runtime, context, interrupted, deadline };
+        sandbox.context.with(|ctx| {
+            bytecode::evaluate(&ctx, guards()).map(drop).map_err(|_| sandbox.failure(&ctx))
+        })?;
+        Ok(sandbox)
+    }
+
+    pub(crate) fn timed_out(&self) -> bool {
+        self.interrupted.get()
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        self.deadline.set(deadline);
+        self.interrupted.set(false);
+    }
+
+    /// What the pending exception says, or that the time was over, also if it ran out while that was being read.
+    pub(crate) fn failure(&self, ctx: &Ctx<'_>) -> Failure {
+        let failure = Failure::caught(ctx);
+        if self.timed_out() { Failure { stack: failure.stack, ..Failure::timed_out() } } else { failure }
+    }
+}
+
+/// The function that makes the API.
+pub(crate) fn api<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Value<'js>> {
+    static CODE: OnceLock<Vec<u8>> = OnceLock::new();
+    bytecode::evaluate(ctx, CODE.get_or_init(|| own(include_str!("api.js"), API_FILE)))
+}
+
+fn guards() -> &'static [u8] {
+    static CODE: OnceLock<Vec<u8>> = OnceLock::new();
+    CODE.get_or_init(|| own(include_str!("guards.js"), GUARDS_FILE))
+}
+
+/// Compiles a file of this crate, once per process.
+fn own(source: &str, file: &str) -> Vec<u8> {
+    let runtime = Runtime::new().expect("a new process has memory for a runtime");
+    let context = Context::full(&runtime).expect("a new process has memory for a context");
+    context.with(|ctx| bytecode::compile(&ctx, source, file)).expect("the crate's own source compiles")
+}

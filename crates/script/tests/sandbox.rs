@@ -1,0 +1,327 @@
+//! What scripts can do and what they cannot, against a collection in memory.
+
+use std::time::{Duration, Instant};
+
+use orrery_model::{Number, Value};
+use orrery_script::{
+    Call, Collection, Done, FailureKind, Function, Functions, Limits, Operation, OperationError, Options, Program,
+    Report, run,
+};
+
+/// Documents by place; ids are not looked at. Enough to see what a script asks for.
+#[derive(Default)]
+struct Documents {
+    texts: Vec<String>,
+    asked: Vec<String>,
+}
+
+impl Collection for Documents {
+    fn perform(&mut self, operation: Operation<'_>, options: &Options) -> Result<Done, OperationError> {
+        self.asked.push(format!("{operation:?}"));
+        match operation {
+            Operation::Create { document, .. } | Operation::Upsert { document, .. } => {
+                self.texts.push(document.to_owned());
+                Ok(Done { resource: Some(document.to_owned()), ..Done::default() })
+            }
+            Operation::List { .. } | Operation::Query { .. } => {
+                let from: usize = options.continuation.as_deref().unwrap_or("0").parse().unwrap_or(0);
+                let to = (from + options.page_size.unwrap_or(1000)).min(self.texts.len());
+                let page = format!("[{}]", self.texts[from..to].join(","));
+                let continuation = (to < self.texts.len()).then(|| to.to_string());
+                Ok(Done { resource: Some(page), continuation, not_modified: false })
+            }
+            _ => Err(OperationError { status: 404, message: "{\"Errors\":[\"Resource Not Found\"]}".to_owned() }),
+        }
+    }
+}
+
+fn run_with(source: &str, arguments: &str, limits: Limits, documents: &mut Documents) -> Report {
+    let program = Program::compile("test", source).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let call = Call {
+        program: &program,
+        arguments,
+        operation: "Execute",
+        self_link: "dbs/d/colls/c/",
+        alt_link: "dbs/name/colls/name",
+        request_body: None,
+        response_body: None,
+        quota: "q",
+        usage: "u",
+        logging: true,
+    };
+    run(&call, &limits, Instant::now() + limits.time, documents)
+}
+
+fn answer(source: &str, arguments: &str) -> String {
+    let report = run_with(source, arguments, Limits::default(), &mut Documents::default());
+    match report.outcome {
+        Ok(finished) => finished.response_body.unwrap_or_default(),
+        Err(failure) => panic!("{source}: {failure:?}"),
+    }
+}
+
+fn failure(source: &str) -> orrery_script::Failure {
+    let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
+    let started = Instant::now();
+    let report = run_with(source, "[]", limits, &mut Documents::default());
+    assert!(started.elapsed() < Duration::from_secs(3), "{source} took {:?}", started.elapsed());
+    report.outcome.expect_err(source)
+}
+
+fn check(source: &str, expected: &str) {
+    assert_eq!(answer(source, "[]"), expected, "{source}");
+}
+
+#[test]
+fn bodies_are_json_and_can_be_read_back() {
+    check("function () { getContext().getResponse().setBody({ a: [1, 'x', null] }); }", r#"{"a":[1,"x",null]}"#);
+    check(
+        "function () { for (var i = 0; i < 10; i++) getContext().getResponse().appendValue('Body', i); }",
+        r#""0123456789""#,
+    );
+    check(
+        "function () { var r = getContext().getResponse(); r.setBody(4); r.setBody(r.getBody() + 1); }",
+        "5",
+    );
+    check("function () { __.response.setBody(__.getSelfLink() + __.getAltLink()); }", r#""dbs/d/colls/c/dbs/name/colls/name""#);
+    check("function () {}", "");
+}
+
+#[test]
+fn parameters_arrive_as_values() {
+    assert_eq!(answer("function (a, b) { __.response.setBody(a.n + b); }", r#"[{"n":1},2]"#), "3");
+    assert_eq!(answer("function (a) { __.response.setBody(typeof a); }", "[]"), r#""undefined""#);
+}
+
+#[test]
+fn callbacks_run_in_turn_and_never_inside_the_call() {
+    let source = "function () {
+        var order = [];
+        __.createDocument(__.getSelfLink(), { id: 'a' }, function (err, doc) { order.push('created ' + doc.id); });
+        order.push('asked');
+        __.readDocuments(__.getSelfLink(), {}, function (err, docs) {
+            order.push('read ' + docs.length);
+            __.response.setBody(order);
+        });
+    }";
+    check(source, r#"["asked","created a","read 1"]"#);
+}
+
+#[test]
+fn a_chain_of_ten_thousand_callbacks_does_not_nest() {
+    let source = "function () {
+        var n = 0;
+        (function next() {
+            if (n === 9000) return __.response.setBody(n);
+            __.createDocument(__.getSelfLink(), { id: String(n++) }, next);
+        })();
+    }";
+    let report = run_with(source, "[]", Limits { time: Duration::from_secs(60), ..Limits::default() }, &mut Documents::default());
+    assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some("9000"));
+}
+
+#[test]
+fn sloppy_and_modern_code_both_run() {
+    check("function () { for (i = 0; i < 3; i++); __.response.setBody(i); }", "3");
+    check(
+        "async function () {
+            const create = (doc) => new Promise((ok, no) =>
+                __.createDocument(__.getSelfLink(), doc, (err, made) => err ? no(err) : ok(made)));
+            const made = await Promise.all([1, 2, 3].map((n) => create({ id: `${n}`, n })));
+            const total = made.reduce((sum, { n }) => sum + (n ?? 0), 0);
+            __.response.setBody({ total, big: String(2n ** 64n), flat: [[1], [2]].flat(), at: [1, 2].at(-1) });
+        }",
+        r#"{"total":6,"big":"18446744073709551616","flat":[1,2],"at":2}"#,
+    );
+}
+
+#[test]
+fn an_operation_that_fails_tells_its_callback_or_ends_the_script() {
+    check(
+        "function () { __.readDocument('x', function (err) { __.response.setBody([err.number, err.message, err.body === err.message]); }); }",
+        r#"[404,"{\"Errors\":[\"Resource Not Found\"]}",true]"#,
+    );
+    let failure = failure("function () { __.readDocument('x'); }");
+    assert_eq!((failure.kind, failure.number), (FailureKind::Threw, Some(404)));
+    assert!(failure.exception.contains("Resource Not Found"));
+}
+
+#[test]
+fn thrown_errors_say_line_column_and_code() {
+    let thrown = failure("function outer() {\n  inner();\n  function inner() {\n    throw new Error('no luck');\n  }\n}");
+    assert_eq!(thrown.exception, "Error: no luck");
+    assert!(thrown.stack.starts_with("   at inner (test.js:4:"), "{}", thrown.stack);
+    assert!(thrown.stack.contains("\n   at outer (test.js:2:"), "{}", thrown.stack);
+    let coded = failure("function () { throw new Error(1234, 'coded'); }");
+    assert_eq!((coded.exception.as_str(), coded.number), ("Error: coded", Some(1234)));
+    assert_eq!(failure("function () { throw 'just text'; }").exception, "just text");
+    assert_eq!(failure("function () { throw { code: 7 }; }").exception, r#"{"code":7}"#);
+    assert_eq!(failure("function () { class Mine extends Error {}; throw new Mine('m'); }").exception, "Error: m");
+    assert_eq!(failure("function () { undefinedName(); }").exception, "ReferenceError: undefinedName is not defined");
+}
+
+#[test]
+fn nothing_that_fails_later_is_forgotten() {
+    assert_eq!(failure("async function () { throw new Error('late'); }").exception, "Error: late");
+    assert_eq!(failure("() => { (async () => { throw new Error('lost'); })(); }").exception, "Error: lost");
+    assert_eq!(
+        failure("function () { (async () => { throw 'x'; })().catch((e) => getContext().abort(e)); }").exception,
+        "x"
+    );
+    assert_eq!(failure("function () { try { getContext().abort(new Error('stop')); } catch (e) {} }").exception, "Error: stop");
+    check("function () { (async () => { throw 1; })().catch(() => __.response.setBody('seen')); }", r#""seen""#);
+}
+
+#[test]
+fn the_query_api_filters_maps_and_sorts() {
+    let mut documents = Documents::default();
+    for n in [3, 1, 2] {
+        documents.texts.push(format!(r#"{{"id":"{n}","n":{n},"tags":["a{n}","b{n}"]}}"#));
+    }
+    let mut check = |body: &str, expected: &str| {
+        let source = format!("function () {{ {body} }}");
+        let report = run_with(&source, "[]", Limits::default(), &mut documents);
+        assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some(expected), "{body}");
+    };
+    check("__.filter(function (d) { return d.n > 1; }, function (err, feed) { __.response.setBody(feed.length); });", "2");
+    check("__.map(function (d) { return d.n * 10; });", "[30,10,20]");
+    check("__.pluck('n');", "[3,1,2]");
+    check("__.chain().pluck('tags').flatten().value();", r#"["a3","b3","a1","b1","a2","b2"]"#);
+    check("__.chain().sortBy(function (d) { return d.n; }).pluck('n').value();", "[1,2,3]");
+    check("__.chain().sortByDescending(function (d) { return d.n; }).map(function (d) { return d.n; }).value();", "[3,2,1]");
+    check("__.unwind(function (d) { return d.tags; }, function (d, t) { return d.n + t; }, {});", r#"["3a3","3b3","1a1","1b1","2a2","2b2"]"#);
+    check("var r = __.filter(function () { return true; }, { pageSize: 2 }, function (e, feed, o) { __.response.setBody([feed.length, o.continuation, r.isAccepted]); });", r#"[2,"2",true]"#);
+    check("__.chain().sortBy(function (d) { return d.n; }).value({ pageSize: 2 }, function (e, f, o) { __.chain().sortBy(function (d) { return d.n; }).value({ pageSize: 2, continuation: o.continuation }, function (e, g, p) { __.response.setBody([f.length, g.length, g[0].n, p.continuation === undefined]); }); });", "[2,1,3,true]");
+}
+
+#[test]
+fn the_console_is_kept_within_its_limit() {
+    let report = run_with("function () { console.log('The value of %s is %s.', 'x', 1); console.log({ a: 1 }, [2]); }", "[]", Limits::default(), &mut Documents::default());
+    assert_eq!(report.log, "The value of x is 1.\n{\"a\":1} [2]");
+    let report = run_with("function () { for (;;) console.log('x'.repeat(100)); }", "[]", Limits { time: Duration::from_millis(200), log_bytes: 1000, ..Limits::default() }, &mut Documents::default());
+    assert!(report.log.len() < 1100 && report.log.ends_with("(the log is cut off here)"), "{}", report.log);
+}
+
+#[test]
+fn late_operations_are_not_accepted() {
+    let limits = Limits { time: Duration::from_millis(400), ..Limits::default() };
+    let source = "function () { var n = 0; while (__.createDocument(__.getSelfLink(), { id: String(n) })) n++; __.response.setBody(n); }";
+    let report = run_with(source, "[]", Limits { queue: 50, ..limits }, &mut Documents::default());
+    assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some("50"));
+    let source = "function () { var n = 0; (function next() { if (!__.createDocument(__.getSelfLink(), { id: String(n++) }, next)) __.response.setBody('stopped'); })(); }";
+    let report = run_with(source, "[]", limits, &mut Documents::default());
+    assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some("\"stopped\""));
+}
+
+#[test]
+fn runaway_scripts_are_stopped() {
+    for source in [
+        "function () { for (;;); }",
+        "function () { while (true) { try { for (;;); } catch (e) {} } }",
+        "async function () { for (;;) await 1; }",
+        "function () { (function next() { __.readDocuments(__.getSelfLink(), {}, next); })(); for (;;); }",
+        "function () { (function again() { Promise.resolve().then(again); })(); }",
+        "function () { /(a+)+b/.test('a'.repeat(5000)); }",
+        "function () { 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.match(/^(([a-z])+.)+[A-Z]([a-z])+$/); for (;;); }",
+        "function () { new Proxy({}, { get() { for (;;); } }).x; }",
+        "function () { __.createDocument(__.getSelfLink(), { toJSON() { for (;;); } }); }",
+        "function () { throw { toString() { for (;;); } }; }",
+        "function () { [3, 2, 1].sort(() => { for (;;); }); }",
+    ] {
+        assert_eq!(failure(source).kind, FailureKind::TimedOut, "{source}");
+    }
+}
+
+#[test]
+fn greedy_scripts_are_refused_memory_and_stack() {
+    for source in [
+        "function () { var a = []; for (;;) a.push(new Array(1000).fill(1)); }",
+        "function () { var s = 'x'; for (;;) s += s; }",
+        "function () { 'x'.repeat(2 ** 29); }",
+        "function () { new ArrayBuffer(2 ** 31); }",
+        "function () { return (function f() { return f() + 1; })(); }",
+        "function () { var a = []; a[0] = a; for (var i = 0, o = {}; ; i++) o = { o }; }",
+        "function () { var o = {}; for (var i = 0; i < 100000; i++) o = { o }; __.response.setBody(o); }",
+        "function () { new Array(4294967295).indexOf(1); }",
+        "function () { Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1); }",
+        "function () { new Array(4294967295).join('x'); }",
+        "function () { var a = 'a'.repeat(4e6); (a + a).indexOf(a + 'b'); }",
+        "function () { JSON.parse('['.repeat(1e6)); }",
+        "function () { String(new Array(4294967295)); }",
+    ] {
+        // On a slow machine the clock may be faster than the allocator.
+        failure(source);
+    }
+}
+
+#[test]
+fn a_body_larger_than_an_answer_may_be_fails() {
+    let failure = failure("function () { __.response.setBody('x'.repeat(5e6)); }");
+    assert_eq!(failure.kind, FailureKind::ResultTooLarge);
+}
+
+#[test]
+fn scripts_leave_nothing_behind_for_others() {
+    let pollute = "function () { Object.prototype.evil = 1; Array.prototype.push = null; globalThis.x = 1; JSON.parse = null; Promise = null; }";
+    let report = run_with(pollute, "[]", Limits::default(), &mut Documents::default());
+    assert!(report.outcome.is_ok(), "{:?}", report.outcome);
+    check("function () { __.response.setBody([typeof x, ({}).evil === undefined, JSON.stringify(JSON.parse('[1]'))]); }", r#"["undefined",true,"[1]"]"#);
+}
+
+#[test]
+fn there_is_no_way_out() {
+    check(
+        "function () { __.response.setBody(['require', 'process', 'setTimeout', 'fetch', 'std', 'os', 'print', 'load', 'Worker'].filter(function (n) { return typeof globalThis[n] !== 'undefined'; })); }",
+        "[]",
+    );
+    assert!(failure("function () { return import('std'); }").kind == FailureKind::Threw);
+    check("async function () { try { await import('std'); } catch (e) { __.response.setBody('refused'); } }", r#""refused""#);
+}
+
+#[test]
+fn attachments_are_refused_by_name() {
+    let failure = failure("function () { __.createAttachment(); }");
+    assert_eq!((failure.exception.as_str(), failure.number), ("Error: Attachments are not supported.", Some(400)));
+}
+
+fn functions(list: &[(&str, &str)], time: Duration) -> Functions {
+    let list: Vec<Function> = list
+        .iter()
+        .map(|(name, source)| Function { name: (*name).to_owned(), program: Program::compile(name, source).unwrap() })
+        .collect();
+    Functions::new(list.into(), 16 * 1024 * 1024, time)
+}
+
+#[test]
+fn functions_take_and_give_values() {
+    let list = [
+        ("tax", "function (income) { if (income === undefined) throw 'no input'; return income < 1000 ? income * 0.1 : income * 0.2; }"),
+        ("same", "function (x) { return x; }"),
+        ("matches", "function (text, pattern) { return new RegExp(pattern).test(text); }"),
+        ("date", "function () { return new Date(0); }"),
+    ];
+    let functions = functions(&list, Duration::from_secs(5));
+    assert!(functions.exists("tax") && !functions.exists("Tax"));
+    let int = |n| Value::Number(Number::Int(n));
+    assert_eq!(functions.call("tax", &[int(5000)]).unwrap(), int(1000));
+    assert!(functions.call("tax", &[Value::Undefined]).unwrap_err().exception.contains("no input"));
+    let nested = Value::Object(vec![
+        ("a".to_owned(), Value::Array(vec![int(1), Value::Null, Value::Bool(true)])),
+        ("s".to_owned(), Value::String("ü💡".to_owned())),
+        ("d".to_owned(), Value::Number(Number::Double(0.5))),
+    ]);
+    assert_eq!(functions.call("same", std::slice::from_ref(&nested)).unwrap(), nested);
+    assert_eq!(functions.call("same", &[]).unwrap(), Value::Undefined);
+    let text = |s: &str| Value::String(s.to_owned());
+    assert_eq!(functions.call("matches", &[text("Orrery"), text("^O.*y$")]).unwrap(), Value::Bool(true));
+    assert_eq!(functions.call("date", &[]).unwrap(), text("1970-01-01T00:00:00.000Z"));
+    assert!(functions.call("missing", &[]).is_err());
+}
+
+#[test]
+fn functions_share_one_time_limit() {
+    let functions = functions(&[("spin", "function () { for (;;); }"), ("one", "() => 1")], Duration::from_millis(100));
+    assert!(functions.call("one", &[]).is_ok());
+    assert_eq!(functions.call("spin", &[]).unwrap_err().kind, FailureKind::TimedOut);
+    assert_eq!(functions.call("spin", &[]).unwrap_err().kind, FailureKind::TimedOut);
+}
