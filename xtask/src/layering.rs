@@ -20,8 +20,6 @@ struct Place {
     may_use: &'static [&'static str],
 }
 
-const CORE: &[&str] = &["orrery-engine", "orrery-query", "orrery-sql", "orrery-model"];
-
 const MAP: &[Place] = &[
     Place { name: "orrery-model", synchronous: true, may_use: &[] },
     Place { name: "orrery-sql", synchronous: true, may_use: &["orrery-model"] },
@@ -37,8 +35,14 @@ const MAP: &[Place] = &[
         synchronous: true,
         may_use: &["orrery-query", "orrery-sql", "orrery-index", "orrery-storage", "orrery-model"],
     },
+    Place { name: "orrery-script", synchronous: true, may_use: &["orrery-model"] },
     // A protocol translates for the engine. It never reaches around it to the store, nor over to another protocol.
-    Place { name: "orrery-api-nosql", synchronous: false, may_use: CORE },
+    // Scripts are part of this one: what they see of items (links, rids, error texts) is its own.
+    Place {
+        name: "orrery-api-nosql",
+        synchronous: false,
+        may_use: &["orrery-engine", "orrery-script", "orrery-query", "orrery-sql", "orrery-model"],
+    },
     Place {
         name: "orrery-server",
         synchronous: false,

@@ -40,7 +40,8 @@ pub(crate) fn evaluate<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> 
     let raw = ctx.as_raw().as_ptr();
     // SAFETY: as above. `JS_EvalFunction` takes the function over, also when it fails.
     unsafe {
-        let function = qjs::JS_ReadObject(raw, bytes.as_ptr(), bytes.len() as _, qjs::JS_READ_OBJ_BYTECODE as i32);
+        let function =
+            qjs::JS_ReadObject(raw, bytes.as_ptr(), bytes.len() as _, qjs::JS_READ_OBJ_BYTECODE as i32);
         if qjs::JS_IsException(function) {
             return Err(Error::Exception);
         }

@@ -3,14 +3,32 @@
 /// An operation that a script asked for. Links are as the script wrote them.
 #[derive(Debug)]
 pub enum Operation<'a> {
-    Create { collection: &'a str, document: &'a str },
-    Upsert { collection: &'a str, document: &'a str },
-    Replace { document_link: &'a str, document: &'a str },
-    Delete { document_link: &'a str },
-    Read { document_link: &'a str },
-    List { collection: &'a str },
+    Create {
+        collection: &'a str,
+        document: &'a str,
+    },
+    Upsert {
+        collection: &'a str,
+        document: &'a str,
+    },
+    Replace {
+        document_link: &'a str,
+        document: &'a str,
+    },
+    Delete {
+        document_link: &'a str,
+    },
+    Read {
+        document_link: &'a str,
+    },
+    List {
+        collection: &'a str,
+    },
     /// `query` is a JSON object with the text and its parameters.
-    Query { collection: &'a str, query: &'a str },
+    Query {
+        collection: &'a str,
+        query: &'a str,
+    },
 }
 
 /// What a script may say about an operation.

@@ -59,7 +59,8 @@ impl Failure {
         let exception = cut(display(thrown));
         let stack = text(object, "stack").map(|stack| frames(&stack)).unwrap_or_default();
         let number = object.get::<_, Option<f64>>("number").ok().flatten();
-        let number = number.filter(|number| number.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(number));
+        let number =
+            number.filter(|number| number.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(number));
         let kind = match exception.as_str() {
             "InternalError: out of memory" => FailureKind::OutOfMemory,
             _ => FailureKind::Threw,

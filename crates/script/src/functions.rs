@@ -134,7 +134,9 @@ impl Loaded {
             };
             match run() {
                 Ok(Some(value)) => Ok(value),
-                Ok(None) => Err(Failure::new(FailureKind::Compile, "TypeError: The script must be a function.")),
+                Ok(None) => {
+                    Err(Failure::new(FailureKind::Compile, "TypeError: The script must be a function."))
+                }
                 Err(rquickjs::Error::Exception) => Err(sandbox.failure(&ctx)),
                 Err(error) => Err(Failure::new(FailureKind::Threw, format!("Error: {error}"))),
             }
@@ -169,7 +171,10 @@ fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> rquickjs::Result<JsValue<'js>> {
 /// What JSON would keep of a result: functions are undefined, what is not finite is null inside of others.
 fn from_js(value: &JsValue<'_>, depth: usize) -> rquickjs::Result<Value> {
     if depth > DEPTH_MAX {
-        return Err(rquickjs::Exception::throw_range(value.ctx(), "The result of a function nests too deeply."));
+        return Err(rquickjs::Exception::throw_range(
+            value.ctx(),
+            "The result of a function nests too deeply.",
+        ));
     }
     if value.is_null() {
         return Ok(Value::Null);
@@ -199,7 +204,9 @@ fn from_js(value: &JsValue<'_>, depth: usize) -> rquickjs::Result<Value> {
     }
     let Some(object) = value.as_object() else { return Ok(Value::Undefined) };
     // Dates and whatever else knows how it wants to be written.
-    if let Some(to_json) = object.get::<_, Option<JsValue<'_>>>("toJSON")?.as_ref().and_then(JsValue::as_function) {
+    if let Some(to_json) =
+        object.get::<_, Option<JsValue<'_>>>("toJSON")?.as_ref().and_then(JsValue::as_function)
+    {
         let written: JsValue<'_> = to_json.call((rquickjs::function::This(object.clone()),))?;
         return from_js(&written, depth + 1);
     }

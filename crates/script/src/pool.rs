@@ -39,7 +39,12 @@ pub struct PoolLimits {
 impl Default for PoolLimits {
     fn default() -> PoolLimits {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        PoolLimits { threads: (2 * cores).clamp(4, 16), queue: 256, given_up: 4, grace: Duration::from_secs(2) }
+        PoolLimits {
+            threads: (2 * cores).clamp(4, 16),
+            queue: 256,
+            given_up: 4,
+            grace: Duration::from_secs(2),
+        }
     }
 }
 
@@ -228,7 +233,8 @@ impl Shared {
             let number = state.next;
             state.next += 1;
             let give_up_at = Instant::now() + job.time + self.limits.grace;
-            let running = Running { state: job.state.clone(), refuse: job.refuse.clone(), give_up_at, thread };
+            let running =
+                Running { state: job.state.clone(), refuse: job.refuse.clone(), give_up_at, thread };
             state.running.insert(number, running);
             drop(state);
             let claim = Claim(job.state.clone());

@@ -68,13 +68,15 @@ fn sandbox_run(
 ) -> Result<Finished, Failure> {
     let tracker: Rc<RefCell<Option<Persistent<Function<'static>>>>> = Rc::default();
     let tell = tracker.clone();
-    sandbox.runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
-        let told = tell.borrow().clone();
-        // Without memory to note it the rejection is lost, and so is the script: every later allocation fails too.
-        if let Some(Ok(told)) = told.map(|told| told.restore(&ctx)) {
-            let _: Result<(), _> = told.call((promise, reason, handled));
-        }
-    })));
+    sandbox.runtime.set_host_promise_rejection_tracker(Some(Box::new(
+        move |ctx, promise, reason, handled| {
+            let told = tell.borrow().clone();
+            // Without memory to note it the rejection is lost, and so is the script: every later allocation fails too.
+            if let Some(Ok(told)) = told.map(|told| told.restore(&ctx)) {
+                let _: Result<(), _> = told.call((promise, reason, handled));
+            }
+        },
+    )));
     let outcome = sandbox.context.with(|ctx| {
         let script = Script::start(&ctx, call, limits, deadline, log, &tracker);
         match script.and_then(|script| script.drive(&ctx, call, limits, deadline, collection)) {
@@ -197,7 +199,8 @@ impl<'js> Script<'js> {
             }
             operations += 1;
             if operations > limits.operations {
-                let message = format!("Error: The script asked for more than {} operations.", limits.operations);
+                let message =
+                    format!("Error: The script asked for more than {} operations.", limits.operations);
                 return Err(Ended::Failure(Failure::new(FailureKind::Threw, message)));
             }
             let (kind, link): (String, String) = (asked.get(0)?, asked.get(1)?);
@@ -222,7 +225,8 @@ impl<'js> Script<'js> {
         };
         let longest = response_body.as_ref().map_or(0, String::len);
         if longest > limits.result_bytes {
-            let message = format!("Error: The response is {longest} bytes long; {} are allowed.", limits.result_bytes);
+            let message =
+                format!("Error: The response is {longest} bytes long; {} are allowed.", limits.result_bytes);
             return Err(Ended::Failure(Failure::new(FailureKind::ResultTooLarge, message)));
         }
         Ok(Finished { response_body, request_body })
@@ -255,7 +259,7 @@ fn options<'js>(ctx: &Ctx<'js>, text: String) -> rquickjs::Result<Options> {
     let Some(object) = value.as_object() else { return Ok(Options::default()) };
     let string = |name: &str| -> rquickjs::Result<Option<String>> {
         let found: Value<'js> = object.get(name)?;
-        Ok(found.as_string().map(|text| text.to_string()).transpose()?)
+        found.as_string().map(|text| text.to_string()).transpose()
     };
     let page_size = object.get::<_, Value<'js>>("pageSize")?.as_number();
     Ok(Options {

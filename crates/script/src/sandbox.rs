@@ -25,7 +25,11 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    pub(crate) fn new(memory_bytes: usize, stack_bytes: usize, deadline: Instant) -> Result<Sandbox, Failure> {
+    pub(crate) fn new(
+        memory_bytes: usize,
+        stack_bytes: usize,
+        deadline: Instant,
+    ) -> Result<Sandbox, Failure> {
         let no_memory = |_| Failure::new(FailureKind::OutOfMemory, "InternalError: out of memory");
         let runtime = Runtime::new().map_err(no_memory)?;
         runtime.set_memory_limit(memory_bytes);
@@ -43,9 +47,9 @@ impl Sandbox {
         })));
         let context = Context::full(&runtime).map_err(no_memory)?;
         let sandbox = Sandbox { runtime, context, interrupted, deadline };
-        sandbox.context.with(|ctx| {
-            bytecode::evaluate(&ctx, guards()).map(drop).map_err(|_| sandbox.failure(&ctx))
-        })?;
+        sandbox
+            .context
+            .with(|ctx| bytecode::evaluate(&ctx, guards()).map(drop).map_err(|_| sandbox.failure(&ctx)))?;
         Ok(sandbox)
     }
 

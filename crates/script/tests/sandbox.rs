@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use orrery_model::{Number, Value};
 use orrery_script::{
-    Call, Collection, Done, FailureKind, Function, Functions, Limits, Operation, OperationError, Options, Program,
-    Report, run,
+    Call, Collection, Done, FailureKind, Function, Functions, Limits, Operation, OperationError, Options,
+    Program, Report, run,
 };
 
 /// Documents by place; ids are not looked at. Enough to see what a script asks for.
@@ -30,7 +30,10 @@ impl Collection for Documents {
                 let continuation = (to < self.texts.len()).then(|| to.to_string());
                 Ok(Done { resource: Some(page), continuation, not_modified: false })
             }
-            _ => Err(OperationError { status: 404, message: "{\"Errors\":[\"Resource Not Found\"]}".to_owned() }),
+            _ => Err(OperationError {
+                status: 404,
+                message: "{\"Errors\":[\"Resource Not Found\"]}".to_owned(),
+            }),
         }
     }
 }
@@ -74,7 +77,10 @@ fn check(source: &str, expected: &str) {
 
 #[test]
 fn bodies_are_json_and_can_be_read_back() {
-    check("function () { getContext().getResponse().setBody({ a: [1, 'x', null] }); }", r#"{"a":[1,"x",null]}"#);
+    check(
+        "function () { getContext().getResponse().setBody({ a: [1, 'x', null] }); }",
+        r#"{"a":[1,"x",null]}"#,
+    );
     check(
         "function () { for (var i = 0; i < 10; i++) getContext().getResponse().appendValue('Body', i); }",
         r#""0123456789""#,
@@ -83,7 +89,10 @@ fn bodies_are_json_and_can_be_read_back() {
         "function () { var r = getContext().getResponse(); r.setBody(4); r.setBody(r.getBody() + 1); }",
         "5",
     );
-    check("function () { __.response.setBody(__.getSelfLink() + __.getAltLink()); }", r#""dbs/d/colls/c/dbs/name/colls/name""#);
+    check(
+        "function () { __.response.setBody(__.getSelfLink() + __.getAltLink()); }",
+        r#""dbs/d/colls/c/dbs/name/colls/name""#,
+    );
     check("function () {}", "");
 }
 
@@ -116,7 +125,12 @@ fn a_chain_of_ten_thousand_callbacks_does_not_nest() {
             __.createDocument(__.getSelfLink(), { id: String(n++) }, next);
         })();
     }";
-    let report = run_with(source, "[]", Limits { time: Duration::from_secs(60), ..Limits::default() }, &mut Documents::default());
+    let report = run_with(
+        source,
+        "[]",
+        Limits { time: Duration::from_secs(60), ..Limits::default() },
+        &mut Documents::default(),
+    );
     assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some("9000"));
 }
 
@@ -148,7 +162,9 @@ fn an_operation_that_fails_tells_its_callback_or_ends_the_script() {
 
 #[test]
 fn thrown_errors_say_line_column_and_code() {
-    let thrown = failure("function outer() {\n  inner();\n  function inner() {\n    throw new Error('no luck');\n  }\n}");
+    let thrown = failure(
+        "function outer() {\n  inner();\n  function inner() {\n    throw new Error('no luck');\n  }\n}",
+    );
     assert_eq!(thrown.exception, "Error: no luck");
     assert!(thrown.stack.starts_with("   at inner (test.js:4:"), "{}", thrown.stack);
     assert!(thrown.stack.contains("\n   at outer (test.js:2:"), "{}", thrown.stack);
@@ -156,8 +172,14 @@ fn thrown_errors_say_line_column_and_code() {
     assert_eq!((coded.exception.as_str(), coded.number), ("Error: coded", Some(1234)));
     assert_eq!(failure("function () { throw 'just text'; }").exception, "just text");
     assert_eq!(failure("function () { throw { code: 7 }; }").exception, r#"{"code":7}"#);
-    assert_eq!(failure("function () { class Mine extends Error {}; throw new Mine('m'); }").exception, "Error: m");
-    assert_eq!(failure("function () { undefinedName(); }").exception, "ReferenceError: undefinedName is not defined");
+    assert_eq!(
+        failure("function () { class Mine extends Error {}; throw new Mine('m'); }").exception,
+        "Error: m"
+    );
+    assert_eq!(
+        failure("function () { undefinedName(); }").exception,
+        "ReferenceError: undefinedName is not defined"
+    );
 }
 
 #[test]
@@ -165,11 +187,18 @@ fn nothing_that_fails_later_is_forgotten() {
     assert_eq!(failure("async function () { throw new Error('late'); }").exception, "Error: late");
     assert_eq!(failure("() => { (async () => { throw new Error('lost'); })(); }").exception, "Error: lost");
     assert_eq!(
-        failure("function () { (async () => { throw 'x'; })().catch((e) => getContext().abort(e)); }").exception,
+        failure("function () { (async () => { throw 'x'; })().catch((e) => getContext().abort(e)); }")
+            .exception,
         "x"
     );
-    assert_eq!(failure("function () { try { getContext().abort(new Error('stop')); } catch (e) {} }").exception, "Error: stop");
-    check("function () { (async () => { throw 1; })().catch(() => __.response.setBody('seen')); }", r#""seen""#);
+    assert_eq!(
+        failure("function () { try { getContext().abort(new Error('stop')); } catch (e) {} }").exception,
+        "Error: stop"
+    );
+    check(
+        "function () { (async () => { throw 1; })().catch(() => __.response.setBody('seen')); }",
+        r#""seen""#,
+    );
 }
 
 #[test]
@@ -183,22 +212,47 @@ fn the_query_api_filters_maps_and_sorts() {
         let report = run_with(&source, "[]", Limits::default(), &mut documents);
         assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some(expected), "{body}");
     };
-    check("__.filter(function (d) { return d.n > 1; }, function (err, feed) { __.response.setBody(feed.length); });", "2");
+    check(
+        "__.filter(function (d) { return d.n > 1; }, function (err, feed) { __.response.setBody(feed.length); });",
+        "2",
+    );
     check("__.map(function (d) { return d.n * 10; });", "[30,10,20]");
     check("__.pluck('n');", "[3,1,2]");
     check("__.chain().pluck('tags').flatten().value();", r#"["a3","b3","a1","b1","a2","b2"]"#);
     check("__.chain().sortBy(function (d) { return d.n; }).pluck('n').value();", "[1,2,3]");
-    check("__.chain().sortByDescending(function (d) { return d.n; }).map(function (d) { return d.n; }).value();", "[3,2,1]");
-    check("__.unwind(function (d) { return d.tags; }, function (d, t) { return d.n + t; }, {});", r#"["3a3","3b3","1a1","1b1","2a2","2b2"]"#);
-    check("var r = __.filter(function () { return true; }, { pageSize: 2 }, function (e, feed, o) { __.response.setBody([feed.length, o.continuation, r.isAccepted]); });", r#"[2,"2",true]"#);
-    check("__.chain().sortBy(function (d) { return d.n; }).value({ pageSize: 2 }, function (e, f, o) { __.chain().sortBy(function (d) { return d.n; }).value({ pageSize: 2, continuation: o.continuation }, function (e, g, p) { __.response.setBody([f.length, g.length, g[0].n, p.continuation === undefined]); }); });", "[2,1,3,true]");
+    check(
+        "__.chain().sortByDescending(function (d) { return d.n; }).map(function (d) { return d.n; }).value();",
+        "[3,2,1]",
+    );
+    check(
+        "__.unwind(function (d) { return d.tags; }, function (d, t) { return d.n + t; }, {});",
+        r#"["3a3","3b3","1a1","1b1","2a2","2b2"]"#,
+    );
+    check(
+        "var r = __.filter(function () { return true; }, { pageSize: 2 }, function (e, feed, o) { __.response.setBody([feed.length, o.continuation, r.isAccepted]); });",
+        r#"[2,"2",true]"#,
+    );
+    check(
+        "__.chain().sortBy(function (d) { return d.n; }).value({ pageSize: 2 }, function (e, f, o) { __.chain().sortBy(function (d) { return d.n; }).value({ pageSize: 2, continuation: o.continuation }, function (e, g, p) { __.response.setBody([f.length, g.length, g[0].n, p.continuation === undefined]); }); });",
+        "[2,1,3,true]",
+    );
 }
 
 #[test]
 fn the_console_is_kept_within_its_limit() {
-    let report = run_with("function () { console.log('The value of %s is %s.', 'x', 1); console.log({ a: 1 }, [2]); }", "[]", Limits::default(), &mut Documents::default());
+    let report = run_with(
+        "function () { console.log('The value of %s is %s.', 'x', 1); console.log({ a: 1 }, [2]); }",
+        "[]",
+        Limits::default(),
+        &mut Documents::default(),
+    );
     assert_eq!(report.log, "The value of x is 1.\n{\"a\":1} [2]");
-    let report = run_with("function () { for (;;) console.log('x'.repeat(100)); }", "[]", Limits { time: Duration::from_millis(200), log_bytes: 1000, ..Limits::default() }, &mut Documents::default());
+    let report = run_with(
+        "function () { for (;;) console.log('x'.repeat(100)); }",
+        "[]",
+        Limits { time: Duration::from_millis(200), log_bytes: 1000, ..Limits::default() },
+        &mut Documents::default(),
+    );
     assert!(report.log.len() < 1100 && report.log.ends_with("(the log is cut off here)"), "{}", report.log);
 }
 
@@ -265,7 +319,10 @@ fn scripts_leave_nothing_behind_for_others() {
     let pollute = "function () { Object.prototype.evil = 1; Array.prototype.push = null; globalThis.x = 1; JSON.parse = null; Promise = null; }";
     let report = run_with(pollute, "[]", Limits::default(), &mut Documents::default());
     assert!(report.outcome.is_ok(), "{:?}", report.outcome);
-    check("function () { __.response.setBody([typeof x, ({}).evil === undefined, JSON.stringify(JSON.parse('[1]'))]); }", r#"["undefined",true,"[1]"]"#);
+    check(
+        "function () { __.response.setBody([typeof x, ({}).evil === undefined, JSON.stringify(JSON.parse('[1]'))]); }",
+        r#"["undefined",true,"[1]"]"#,
+    );
 }
 
 #[test]
@@ -275,19 +332,28 @@ fn there_is_no_way_out() {
         "[]",
     );
     assert!(failure("function () { return import('std'); }").kind == FailureKind::Threw);
-    check("async function () { try { await import('std'); } catch (e) { __.response.setBody('refused'); } }", r#""refused""#);
+    check(
+        "async function () { try { await import('std'); } catch (e) { __.response.setBody('refused'); } }",
+        r#""refused""#,
+    );
 }
 
 #[test]
 fn attachments_are_refused_by_name() {
     let failure = failure("function () { __.createAttachment(); }");
-    assert_eq!((failure.exception.as_str(), failure.number), ("Error: Attachments are not supported.", Some(400)));
+    assert_eq!(
+        (failure.exception.as_str(), failure.number),
+        ("Error: Attachments are not supported.", Some(400))
+    );
 }
 
 fn functions(list: &[(&str, &str)], time: Duration) -> Functions {
     let list: Vec<Function> = list
         .iter()
-        .map(|(name, source)| Function { name: (*name).to_owned(), program: Program::compile(name, source).unwrap() })
+        .map(|(name, source)| Function {
+            name: (*name).to_owned(),
+            program: Program::compile(name, source).unwrap(),
+        })
         .collect();
     Functions::new(list.into(), 16 * 1024 * 1024, time)
 }
@@ -295,7 +361,10 @@ fn functions(list: &[(&str, &str)], time: Duration) -> Functions {
 #[test]
 fn functions_take_and_give_values() {
     let list = [
-        ("tax", "function (income) { if (income === undefined) throw 'no input'; return income < 1000 ? income * 0.1 : income * 0.2; }"),
+        (
+            "tax",
+            "function (income) { if (income === undefined) throw 'no input'; return income < 1000 ? income * 0.1 : income * 0.2; }",
+        ),
         ("same", "function (x) { return x; }"),
         ("matches", "function (text, pattern) { return new RegExp(pattern).test(text); }"),
         ("date", "function () { return new Date(0); }"),
@@ -320,7 +389,8 @@ fn functions_take_and_give_values() {
 
 #[test]
 fn functions_share_one_time_limit() {
-    let functions = functions(&[("spin", "function () { for (;;); }"), ("one", "() => 1")], Duration::from_millis(100));
+    let functions =
+        functions(&[("spin", "function () { for (;;); }"), ("one", "() => 1")], Duration::from_millis(100));
     assert!(functions.call("one", &[]).is_ok());
     assert_eq!(functions.call("spin", &[]).unwrap_err().kind, FailureKind::TimedOut);
     assert_eq!(functions.call("spin", &[]).unwrap_err().kind, FailureKind::TimedOut);
