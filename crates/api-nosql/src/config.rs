@@ -63,6 +63,16 @@ impl ConsistencyLevel {
     }
 }
 
+/// Who merges the answers of several partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CrossPartition {
+    /// The client, by a plan that the server gives it: what the service does.
+    #[default]
+    Sdk,
+    /// The server, for clients that have no query engine.
+    Server,
+}
+
 #[derive(Clone, Debug)]
 pub struct ServiceConfig {
     pub keys: AccountKeys,
@@ -74,6 +84,7 @@ pub struct ServiceConfig {
     pub version: String,
     /// How far the date of a request may be from the server's clock, in seconds.
     pub auth_clock_skew_s: u64,
+    pub cross_partition: CrossPartition,
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use http::HeaderValue;
 use serde_json::Value;
 
 use crate::errors::{ApiError, CONTINUATION_INVALID, Result};
-use crate::headers::{self, CONTINUATION};
+use crate::headers::{self, CONTINUATION, CONTINUATION_LIMIT};
 use crate::rid::ContainerRid;
 use crate::service::Context;
 
@@ -40,6 +40,12 @@ pub fn of_request(context: &Context<'_>, rid: &ContainerRid, inside: bool) -> Re
 
 fn is_bare(text: &str) -> bool {
     (text.starts_with("-RID:~") || text.starts_with("+RID:~")) && text.contains("#RT:")
+}
+
+/// The longest continuation that the client takes. The service's own unit is a kilobyte, and clients name small numbers.
+pub fn bytes_max(context: &Context<'_>) -> usize {
+    let limit_kb = context.text(CONTINUATION_LIMIT).and_then(|text| text.trim().parse::<usize>().ok());
+    limit_kb.filter(|limit| *limit > 0).map_or(TOKEN_BYTES_MAX, |limit| limit.saturating_mul(1024))
 }
 
 pub fn invalid() -> ApiError {

@@ -25,6 +25,8 @@ names! {
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
     CONSISTENCY_LEVEL = "x-ms-consistency-level";
+    CONTINUATION_LIMIT = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
+    DEGREE_OF_PARALLELISM = "x-orrery-degree-of-parallelism";
     END_EPK = "x-ms-end-epk";
     ENABLE_CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
     INTENDED_RID = "x-ms-cosmos-intended-collection-rid";
@@ -36,6 +38,7 @@ names! {
     MIGRATE_TO_AUTOSCALE = "x-ms-cosmos-migrate-offer-to-autopilot";
     MIGRATE_TO_MANUAL = "x-ms-cosmos-migrate-offer-to-manual-throughput";
     OFFER_THROUGHPUT = "x-ms-offer-throughput";
+    PARALLELIZE = "x-ms-documentdb-query-parallelizecrosspartitionquery";
     PARTITION_KEY = "x-ms-documentdb-partitionkey";
     POPULATE_METRICS = "x-ms-documentdb-populatequerymetrics";
     POPULATE_QUOTA = "x-ms-documentdb-populatequotainfo";

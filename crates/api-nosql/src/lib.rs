@@ -49,6 +49,8 @@ mod support;
 mod throughput;
 mod write;
 
-pub use config::{AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, EMULATOR_KEY, ServiceConfig};
+pub use config::{
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY, ServiceConfig,
+};
 pub use service::{BODY_BYTES_MAX, Connection, Lengthy, RequestSummary, Service, body_too_large, overloaded};
 pub use support::{SUPPORT, State, Support, support_table};

@@ -1,6 +1,6 @@
 //! A query made ready to run: compiled, its parameters in place, its shape known.
 
-use orrery_model::{PropertyPath, Value};
+use orrery_model::Value;
 use orrery_sql::{Condition, Query, SqlError};
 
 use crate::aggregate::AggregateKind;
@@ -9,7 +9,6 @@ use crate::context::Context;
 use crate::env::QueryEnv;
 use crate::eval::Frame;
 use crate::node::{Node, SourceKind};
-use crate::routing::{self, KeyFilter};
 use crate::row::RowView;
 use crate::value::Eval;
 
@@ -110,22 +109,6 @@ impl Prepared {
             Ok(std::ops::ControlFlow::Break(()))
         })?;
         Ok(matched)
-    }
-
-    /// The partition keys the filter allows. Paths are those of the container's key, in order.
-    pub fn partition_keys(&self, paths: &[PropertyPath]) -> KeyFilter {
-        if !self.shape.from {
-            return KeyFilter::Nothing;
-        }
-        routing::partition_keys(&self.compiled.plan, &self.compiled.origins, paths)
-    }
-
-    /// The one partition key, or prefix of it, that the filter fixes; `None` if it fixes none or several.
-    pub fn filter_of_partition_key(&self, paths: &[PropertyPath]) -> Option<Vec<Value>> {
-        match self.partition_keys(paths) {
-            KeyFilter::Points(mut points) if points.len() == 1 => points.pop(),
-            _ => None,
-        }
     }
 
     /// Why clients could not merge this query over several partitions, if they could not.

@@ -25,7 +25,7 @@ pub(crate) enum Component {
 }
 
 /// The constant of reciprocal rank fusion.
-const FUSION_OFFSET: f64 = 60.0;
+pub(crate) const FUSION_OFFSET: f64 = 60.0;
 
 /// What the scores of a query's rows are computed from.
 #[derive(Debug, Default)]

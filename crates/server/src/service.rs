@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
 use orrery_api_nosql::{
-    AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, RequestSummary, Service,
-    ServiceConfig,
+    AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, CrossPartition,
+    RequestSummary, Service, ServiceConfig,
 };
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
 use crate::api::{Api, Backend, ConnectionInfo, Refusal, SharedBackend, Summary};
-use crate::config::{Config, Consistency, Durability, Keys};
+use crate::config::{Config, Consistency, CrossPartitionQueries, Durability, Keys};
 use crate::metrics::StoreFigures;
 
 /// Opens the store and the account in it, and makes the api that serves it.
@@ -71,6 +71,10 @@ fn service_config(config: &Config) -> Result<ServiceConfig> {
         region: config.region.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
         auth_clock_skew_s: CLOCK_SKEW_S_DEFAULT,
+        cross_partition: match config.cross_partition_queries {
+            CrossPartitionQueries::Sdk => CrossPartition::Sdk,
+            CrossPartitionQueries::Server => CrossPartition::Server,
+        },
     })
 }
 

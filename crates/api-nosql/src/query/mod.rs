@@ -2,13 +2,16 @@
 //! themselves.
 //!
 //! The language and its evaluation live in their own crates; what is here is the wire around them: the body of a query
-//! (`request`), what it may know about its container (`surroundings`), where it runs and how its pages go on (`items`,
-//! `position`), and which queries the gateway leaves to the client.
+//! (`request`), what it may know about its container (`surroundings`), where it runs (`items`, `partitions`), how one
+//! partition makes its pages (`share`) and how they go on (`position`), and which queries the gateway leaves to the
+//! client (`plan`).
 
 pub mod condition;
 pub mod items;
+mod partitions;
 pub mod plan;
 mod position;
 mod request;
 pub mod resources;
+mod share;
 mod surroundings;

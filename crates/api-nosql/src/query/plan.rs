@@ -20,7 +20,8 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let query = QueryRequest::parse(context)?;
     let parsed = orrery_sql::parse_query(&query.text).map_err(|error| request::failed(&error, false))?;
-    let plan = make(context, &target, &parsed, &query, &surroundings::of_container(context, &target))?;
+    let surroundings = surroundings::of_container(context, &target);
+    let plan = make(&target, &parsed, &query, &surroundings, features(context))?;
     if let Some(refusal) = plan.refusal(features(context)) {
         return Err(request::refused(refusal));
     }
@@ -36,7 +37,7 @@ pub fn check_gateway(
     query: &QueryRequest,
     env: &QueryEnv,
 ) -> Result<()> {
-    let plan = make(context, target, parsed, query, env)?;
+    let plan = make(target, parsed, query, env, features(context))?;
     match plan.gateway() {
         Gateway::Serve => Ok(()),
         Gateway::Refuse(message) => Err(request::refused(message)),
@@ -49,16 +50,16 @@ pub fn check_gateway(
     }
 }
 
-fn make(
-    context: &Context<'_>,
+/// The plan for whoever can do these things with it.
+pub fn make(
     target: &Target,
     parsed: &Query,
     query: &QueryRequest,
     env: &QueryEnv,
+    features: Features,
 ) -> Result<QueryPlan> {
     let definition = target.container.definition();
-    let surroundings =
-        PlanContext { partition_key: &definition.partition_key, features: features(context), env };
+    let surroundings = PlanContext { partition_key: &definition.partition_key, features, env };
     plan(parsed, &query.parameters, &surroundings).map_err(|error| request::failed(&error, false))
 }
 

@@ -1,24 +1,35 @@
 //! Where the next page of a query begins.
 //!
-//! A query that streams goes on at an item: the feed's own position, how many rows counted against TOP and LIMIT so
-//! far, and how many rows of the first item were delivered already (a JOIN makes several). A query that has to see
-//! everything first (sorting, grouping) goes on after a number of delivered rows.
+//! Inside a share: a query that streams goes on at an item, by the feed's own position, how many rows counted against
+//! TOP and LIMIT so far, and how many rows of the first item were delivered already (a JOIN makes several); a query that
+//! has to see everything first goes on after a number of delivered rows.
+//!
+//! Over all shares: in a share, after a sort key, or after a number of rows. Shares are known by where their partition
+//! begins. A mark made from the query's text comes first, so that a continuation is refused when it is used with
+//! another query:
+//!
+//! ```text
+//! format (1) · mark of the query (4) · kind (1) · what that kind needs
+//! ```
 
 use orrery_engine::FeedContinuation;
+use orrery_model::{Epk, NumberStyle, Value, murmur3_x64_128, parse_json_value};
+use orrery_query::merge::{MergePosition, SortedPosition};
+use orrery_sql::Query;
 
 const STREAM: u8 = 1;
 const WHOLE: u8 = 2;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum QueryPosition {
+pub enum SharePosition {
     Stream { feed: Option<FeedContinuation>, passed: u64, swallow: u64 },
     Whole { delivered: u64 },
 }
 
-impl QueryPosition {
+impl SharePosition {
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            QueryPosition::Stream { feed, passed, swallow } => {
+            SharePosition::Stream { feed, passed, swallow } => {
                 let mut out = vec![STREAM];
                 out.extend_from_slice(&passed.to_be_bytes());
                 out.extend_from_slice(&swallow.to_be_bytes());
@@ -27,7 +38,7 @@ impl QueryPosition {
                 }
                 out
             }
-            QueryPosition::Whole { delivered } => {
+            SharePosition::Whole { delivered } => {
                 let mut out = vec![WHOLE];
                 out.extend_from_slice(&delivered.to_be_bytes());
                 out
@@ -35,7 +46,7 @@ impl QueryPosition {
         }
     }
 
-    pub fn decode(bytes: &[u8]) -> Option<QueryPosition> {
+    pub fn decode(bytes: &[u8]) -> Option<SharePosition> {
         let (kind, rest) = bytes.split_first()?;
         let (first, rest) = rest.split_first_chunk::<8>()?;
         let first = u64::from_be_bytes(*first);
@@ -43,12 +54,149 @@ impl QueryPosition {
             STREAM => {
                 let (swallow, rest) = rest.split_first_chunk::<8>()?;
                 let feed = if rest.is_empty() { None } else { Some(FeedContinuation::decode(rest)?) };
-                Some(QueryPosition::Stream { feed, passed: first, swallow: u64::from_be_bytes(*swallow) })
+                Some(SharePosition::Stream { feed, passed: first, swallow: u64::from_be_bytes(*swallow) })
             }
-            WHOLE if rest.is_empty() => Some(QueryPosition::Whole { delivered: first }),
+            WHOLE if rest.is_empty() => Some(SharePosition::Whole { delivered: first }),
             _ => None,
         }
     }
+}
+
+/// The form of what follows; another number is another form.
+const FORMAT: u8 = 2;
+const CHAIN: u8 = 1;
+const SORTED: u8 = 2;
+const DELIVERED: u8 = 3;
+/// Keys that one ORDER BY may have; the language allows fewer.
+const KEYS_MAX: usize = 64;
+
+/// What ties a continuation to its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark([u8; 4]);
+
+impl Mark {
+    /// Of a query that the gateway spreads over the partitions: its text and parameters.
+    pub fn of_text(text: &str, parameters: &[(String, Value)]) -> Mark {
+        let mut bytes = text.as_bytes().to_vec();
+        for (name, value) in parameters {
+            bytes.push(0);
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.push(u8::from(!value.is_undefined()));
+            value.write_json(&mut bytes, NumberStyle::Query);
+        }
+        Mark::hash(&bytes)
+    }
+
+    /// Of a query that a client sends to one partition. Clients that merge sorted results themselves change the filter
+    /// between pages, so only what is read, and in which order, must stay the same.
+    pub fn of_shape(query: &Query) -> Mark {
+        let shape = Query { filter: None, offset_limit: None, ..query.clone() };
+        Mark::hash(shape.to_string().as_bytes())
+    }
+
+    fn hash(bytes: &[u8]) -> Mark {
+        let [a, b, c, d, ..] = murmur3_x64_128(bytes).0.to_be_bytes();
+        Mark([a, b, c, d])
+    }
+}
+
+/// A position with its share written as the start of that share's partition.
+pub fn encode(mark: Mark, position: &MergePosition, start_of: impl Fn(usize) -> Epk) -> Vec<u8> {
+    let mut out = vec![FORMAT];
+    out.extend_from_slice(&mark.0);
+    match position {
+        MergePosition::Chain { share, inner, passed } => {
+            out.push(CHAIN);
+            push_bytes(&mut out, start_of(*share).as_bytes());
+            out.extend_from_slice(&passed.to_be_bytes());
+            if let Some(inner) = inner {
+                push_bytes(&mut out, inner);
+            }
+        }
+        MergePosition::Sorted(at) => {
+            out.push(SORTED);
+            push_bytes(&mut out, start_of(at.share).as_bytes());
+            for number in [at.passed, at.ties, at.repeats] {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+            push_bytes(&mut out, at.rid.as_bytes());
+            for key in &at.keys {
+                // Undefined has no JSON; nothing at all stands for it.
+                let mut text = Vec::new();
+                if !key.is_undefined() {
+                    key.write_json(&mut text, NumberStyle::Query);
+                }
+                push_bytes(&mut out, &text);
+            }
+        }
+        MergePosition::Whole { delivered } => {
+            out.push(DELIVERED);
+            out.extend_from_slice(&delivered.to_be_bytes());
+        }
+    }
+    out
+}
+
+/// Reads a position back; `None` if it is damaged, or belongs to another query or to partitions that are not there.
+pub fn decode(bytes: &[u8], mark: Mark, share_at: impl Fn(&Epk) -> Option<usize>) -> Option<MergePosition> {
+    let (format, rest) = bytes.split_first()?;
+    let (found, rest) = rest.split_first_chunk::<4>()?;
+    if *format != FORMAT || *found != mark.0 {
+        return None;
+    }
+    let (kind, mut rest) = rest.split_first()?;
+    match *kind {
+        CHAIN => {
+            let share = share_at(&take_epk(&mut rest)?)?;
+            let passed = take_number(&mut rest)?;
+            let inner = if rest.is_empty() { None } else { Some(take_bytes(&mut rest)?.to_vec()) };
+            rest.is_empty().then_some(MergePosition::Chain { share, inner, passed })
+        }
+        SORTED => {
+            let share = share_at(&take_epk(&mut rest)?)?;
+            let passed = take_number(&mut rest)?;
+            let ties = take_number(&mut rest)?;
+            let repeats = take_number(&mut rest)?;
+            let rid = String::from_utf8(take_bytes(&mut rest)?.to_vec()).ok()?;
+            let mut keys = Vec::new();
+            while !rest.is_empty() && keys.len() < KEYS_MAX {
+                keys.push(match take_bytes(&mut rest)? {
+                    [] => Value::Undefined,
+                    text => parse_json_value(text).ok()?,
+                });
+            }
+            let at = SortedPosition { share, keys, rid, ties, repeats, passed };
+            rest.is_empty().then_some(MergePosition::Sorted(at))
+        }
+        DELIVERED => {
+            let delivered = take_number(&mut rest)?;
+            rest.is_empty().then_some(MergePosition::Whole { delivered })
+        }
+        _ => None,
+    }
+}
+
+fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Keys come from items of at most 2 MB.
+    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take_bytes<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (taken, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn take_epk(bytes: &mut &[u8]) -> Option<Epk> {
+    take_bytes(bytes).map(|bytes| Epk(bytes.into()))
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = bytes.split_first_chunk::<8>()?;
+    *bytes = rest;
+    Some(u64::from_be_bytes(*number))
 }
 
 #[cfg(test)]
@@ -56,17 +204,89 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_read_back_and_damage_is_noticed() {
+    fn share_positions_read_back_and_damage_is_noticed() {
         for position in [
-            QueryPosition::Stream { feed: None, passed: 3, swallow: 1 },
-            QueryPosition::Whole { delivered: 70 },
+            SharePosition::Stream { feed: None, passed: 3, swallow: 1 },
+            SharePosition::Whole { delivered: 70 },
         ] {
             let bytes = position.encode();
-            assert_eq!(QueryPosition::decode(&bytes), Some(position));
+            assert_eq!(SharePosition::decode(&bytes), Some(position));
             for end in 0..bytes.len() {
-                assert_eq!(QueryPosition::decode(&bytes[..end]), None);
+                assert_eq!(SharePosition::decode(&bytes[..end]), None);
             }
         }
-        assert_eq!(QueryPosition::decode(&[9; 20]), None);
+        assert_eq!(SharePosition::decode(&[9; 20]), None);
+    }
+
+    fn starts() -> Vec<Epk> {
+        ["", "3F", "7F"].iter().map(|text| Epk::from_hex(text).unwrap()).collect()
+    }
+
+    fn positions() -> Vec<MergePosition> {
+        let sorted = SortedPosition {
+            share: 2,
+            keys: vec![Value::Undefined, 5.into(), "a".into(), Value::Null],
+            rid: "AAAB".to_string(),
+            ties: 2,
+            repeats: 1,
+            passed: 9,
+        };
+        vec![
+            MergePosition::Chain { share: 1, inner: None, passed: 4 },
+            MergePosition::Chain { share: 0, inner: Some(vec![1, 2, 3]), passed: 0 },
+            MergePosition::Sorted(sorted),
+            MergePosition::Whole { delivered: 12 },
+        ]
+    }
+
+    #[test]
+    fn positions_over_all_shares_read_back_for_their_query_only() {
+        let starts = starts();
+        let find = |epk: &Epk| starts.iter().position(|start| start == epk);
+        let mark = Mark::of_text("SELECT * FROM c", &[]);
+        let other = Mark::of_text("SELECT * FROM c", &[("@a".to_string(), 1.into())]);
+        for position in positions() {
+            let bytes = encode(mark, &position, |share| starts[share].clone());
+            assert_eq!(decode(&bytes, mark, find), Some(position));
+            assert_eq!(decode(&bytes, other, find), None);
+            assert_eq!(decode(&bytes, mark, |_| None).is_some(), bytes[5] == DELIVERED);
+        }
+    }
+
+    #[test]
+    fn damaged_positions_are_refused_or_mean_something_and_never_panic() {
+        let starts = starts();
+        let find = |epk: &Epk| starts.iter().position(|start| start == epk);
+        let mark = Mark::of_text("q", &[]);
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as usize
+        };
+        for position in positions() {
+            let whole = encode(mark, &position, |share| starts[share].clone());
+            for _ in 0..5_000 {
+                let mut bytes = whole.clone();
+                for _ in 0..random() % 4 {
+                    let at = random() % bytes.len();
+                    bytes[at] = random() as u8;
+                }
+                bytes.truncate(random() % (bytes.len() + 1));
+                if let Some(found) = decode(&bytes, mark, find) {
+                    let again = encode(mark, &found, |share| starts[share].clone());
+                    assert_eq!(decode(&again, mark, find), Some(found));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_filter_may_change_between_pages_of_one_partition_but_not_the_order() {
+        let mark = |text: &str| Mark::of_shape(&orrery_sql::parse_query(text).unwrap());
+        let first = mark("SELECT c.a FROM c WHERE true ORDER BY c.a");
+        assert_eq!(first, mark("SELECT c.a FROM c WHERE c.a >= 5 ORDER BY c.a"));
+        assert_ne!(first, mark("SELECT c.a FROM c WHERE true ORDER BY c.b"));
     }
 }

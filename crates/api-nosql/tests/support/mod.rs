@@ -15,7 +15,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use http::{HeaderName, HeaderValue, Method, Request};
-use orrery_api_nosql::{AccountKeys, Connection, ConsistencyLevel, EMULATOR_KEY, Service, ServiceConfig};
+use orrery_api_nosql::{
+    AccountKeys, Connection, ConsistencyLevel, CrossPartition, EMULATOR_KEY, Service, ServiceConfig,
+};
 use orrery_engine::{Account, EngineConfig, Env, TestEnv};
 use orrery_storage::MemoryStore;
 use serde_json::Value;
@@ -58,6 +60,7 @@ impl Client {
                 region: "Local".to_owned(),
                 version: "test".to_owned(),
                 auth_clock_skew_s: 900,
+                cross_partition: CrossPartition::Sdk,
             },
         );
         Client { service, env, keys }

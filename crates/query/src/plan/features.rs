@@ -65,6 +65,15 @@ impl Features {
         features
     }
 
+    pub fn all() -> Features {
+        NAMES.iter().fold(Features::NONE, |all, (feature, _)| Features(all.0 | Features::of(*feature).0))
+    }
+
+    /// The set of this one.
+    pub fn of(feature: Feature) -> Features {
+        Features(1 << feature as u32)
+    }
+
     pub fn add(&mut self, feature: Feature) {
         self.0 |= 1 << feature as u32;
     }

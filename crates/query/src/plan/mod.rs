@@ -94,6 +94,17 @@ pub const NEEDS_PLAN_MESSAGE: &str = "The provided cross partition query can not
 
 const LISTED_AGGREGATES: &str = "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.";
 
+/// What a query reads, sorted and without overlap; a query that can find nothing reads the point that no item has.
+pub fn ranges(prepared: &Prepared, partition_key: &PartitionKeyDefinition) -> Vec<QueryRange> {
+    ranges::of(&prepared.compiled, partition_key)
+}
+
+/// Whether a query counts the rows of a DISTINCT subquery. A partition evaluates subqueries item by item, so such a
+/// query needs its plan even where it reads one partition only.
+pub fn counts_distinct_rows(query: &Query) -> bool {
+    rewrite::distinct_count(query).is_some()
+}
+
 /// Makes the plan of a query. Parameter names include their `@`.
 pub fn plan(
     query: &Query,

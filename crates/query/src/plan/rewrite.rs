@@ -141,7 +141,7 @@ fn sorts_what_it_selects(query: &Query) -> bool {
 }
 
 /// `SELECT COUNT(1) FROM (SELECT DISTINCT …)`: the name of the count and the query that is counted.
-fn distinct_count(query: &Query) -> Option<(String, &Query)> {
+pub(super) fn distinct_count(query: &Query) -> Option<(String, &Query)> {
     let select = &query.select;
     let [Source { collection: Collection::Subquery(inner), iterate: false, .. }] = query.from.as_slice()
     else {

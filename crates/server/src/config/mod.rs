@@ -44,6 +44,7 @@ pub struct Config {
     pub cache_size_bytes: u64,
     pub durability: Durability,
     pub consistency: Consistency,
+    pub cross_partition_queries: CrossPartitionQueries,
     pub account_name: String,
     pub region: String,
     pub tls: TlsMode,
@@ -102,6 +103,13 @@ pub enum Consistency {
     Session,
     ConsistentPrefix,
     Eventual,
+}
+
+/// Who merges the answers of several partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CrossPartitionQueries {
+    Sdk,
+    Server,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

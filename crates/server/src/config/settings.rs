@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::values::{address, choice, duration, key, number, size_bytes, switch};
 use super::{
-    Config, Consistency, Durability, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat,
-    LogRequests, Source, TlsMode,
+    Config, Consistency, CrossPartitionQueries, Durability, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys,
+    LogConfig, LogFormat, LogRequests, Source, TlsMode,
 };
 
 pub struct Setting {
@@ -255,6 +255,23 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| put(&mut config.consistency, choice(last(texts)?, &CONSISTENCIES)),
     },
     Setting {
+        name: "cross-partition-queries",
+        value: "WHO",
+        default: "sdk",
+        repeats: false,
+        group: LIMITS,
+        help: "Who merges a query over several partitions: sdk (400 with a plan, as on the service) or server (for clients without a query engine)",
+        set: |config, texts| {
+            put(
+                &mut config.cross_partition_queries,
+                choice(
+                    last(texts)?,
+                    &[("sdk", CrossPartitionQueries::Sdk), ("server", CrossPartitionQueries::Server)],
+                ),
+            )
+        },
+    },
+    Setting {
         name: "account-name",
         value: "NAME",
         default: "orrery",
@@ -422,6 +439,7 @@ pub fn defaults() -> Config {
         cache_size_bytes: 256_000_000,
         durability: Durability::Strict,
         consistency: Consistency::Session,
+        cross_partition_queries: CrossPartitionQueries::Sdk,
         account_name: "orrery".into(),
         region: "Local".into(),
         tls: TlsMode::Optional,

@@ -35,6 +35,7 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("partition-size-limit", ["1000", "2000", "3000"], |c| c.partition_size_limit_bytes.to_string()),
         ("cache-size", ["1000", "2000", "3000"], |c| c.cache_size_bytes.to_string()),
         ("logical-partition-size-limit", ["1000", "2000", "3000"], |c| c.logical_partition_size_limit_bytes.to_string()),
+        ("cross-partition-queries", ["server", "sdk", "server"], |c| format!("{:?}", c.cross_partition_queries).to_lowercase()),
         ("consistency", ["strong", "eventual", "session"], |c| format!("{:?}", c.consistency).to_lowercase()),
         ("account-name", ["a", "b", "c"], |c| c.account_name.clone()),
         ("region", ["a", "b", "c"], |c| c.region.clone()),

@@ -1,0 +1,249 @@
+//! The partitions that a query runs on: which they are, and asking several of them at once.
+//!
+//! Headers may name a range, a span or a key; otherwise the filter says which part of the hash space can hold rows, and
+//! partitions outside of it are left alone. Each partition is asked for its part only. Requests to several partitions
+//! run on threads of their own, as many as the query wants and the process has left to give; with none left they run
+//! one after the other, which changes the time it takes and nothing else.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use orrery_engine::{Container, Position, Scope};
+use orrery_model::Epk;
+use orrery_query::merge::{Ask, Figures, SharePage, Shares};
+use orrery_query::plan::QueryRange;
+
+use super::share::{Answered, ShareQuery};
+use crate::errors::{ApiError, Plane, Result};
+use crate::service::Target;
+
+/// Threads that all queries together may use beyond those that answer requests.
+const THREADS_MAX: usize = 64;
+static THREADS_IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// One partition's part of a query.
+#[derive(Clone, Debug)]
+pub struct Share {
+    pub scope: Scope,
+    /// Where the partition begins, by which continuations know it.
+    pub min: Epk,
+}
+
+/// The shares of a request whose headers name its scope.
+pub fn named(container: &Container, scope: &Scope) -> Result<Vec<Share>> {
+    let refused = |error| ApiError::from_engine(error, Plane::Items);
+    let partitions = container.partitions_of(scope).map_err(refused)?;
+    let span = match scope {
+        Scope::Key(key) if key.0.len() < container.definition().partition_key.paths.len() => {
+            Some(container.span(key).map_err(refused)?)
+        }
+        Scope::Epk { min, max, .. } => Some((min.clone(), max.clone())),
+        _ => None,
+    };
+    let share = |partition: &std::sync::Arc<orrery_engine::Partition>| {
+        let scope = match &span {
+            Some((min, max)) => {
+                Scope::Epk { min: min.clone(), max: max.clone(), range: Some(partition.range_id()) }
+            }
+            None => scope.clone(),
+        };
+        Share { scope, min: partition.bounds().0.clone() }
+    };
+    Ok(partitions.iter().map(share).collect())
+}
+
+/// The shares of a query whose filter leaves it these ranges. There is always one: also a query that reads nothing
+/// answers, and it does so anywhere.
+pub fn filtered(container: &Container, ranges: &[QueryRange]) -> Vec<Share> {
+    let all = container.ranges();
+    let mut shares: Vec<Share> = Vec::new();
+    for partition in &all {
+        let mut hull: Option<(Epk, Epk)> = None;
+        for range in ranges {
+            let (min, max) = half_open(range);
+            let (min, max) = (min.max(partition.min.clone()), max.min(partition.max.clone()));
+            if min >= max {
+                continue;
+            }
+            hull = Some(match hull {
+                None => (min, max),
+                Some((low, high)) => (low.min(min), high.max(max)),
+            });
+        }
+        let Some((min, max)) = hull else { continue };
+        let scope = if min == partition.min && max == partition.max {
+            Scope::Range(partition.id)
+        } else {
+            Scope::Epk { min, max, range: Some(partition.id) }
+        };
+        shares.push(Share { scope, min: partition.min.clone() });
+    }
+    if let (true, Some(first)) = (shares.is_empty(), all.first()) {
+        shares.push(Share { scope: Scope::Range(first.id), min: first.min.clone() });
+    }
+    shares
+}
+
+/// A range as `[min, max)`. Keys that hold more bytes after these are longer, so the next key is this and a zero.
+fn half_open(range: &QueryRange) -> (Epk, Epk) {
+    let after = |key: &Epk| {
+        let mut key = key.clone();
+        key.0.push(0);
+        key
+    };
+    let min = if range.min_inclusive { range.min.clone() } else { after(&range.min) };
+    let max = if range.max_inclusive { after(&range.max) } else { range.max.clone() };
+    (min, max)
+}
+
+/// The shares of one request, and what using them has cost so far.
+pub struct Partitions<'a> {
+    pub target: &'a Target,
+    pub session: &'a [(u32, u64)],
+    pub shares: Vec<Share>,
+    /// Shares to ask at once.
+    pub degree: usize,
+    /// Whether to ask ahead where later shares may not be needed.
+    pub read_ahead: bool,
+    at: Option<Position>,
+    figures: Figures,
+}
+
+impl<'a> Partitions<'a> {
+    pub fn new(target: &'a Target, session: &'a [(u32, u64)], shares: Vec<Share>) -> Partitions<'a> {
+        let figures = Figures::default();
+        Partitions { target, session, shares, degree: 1, read_ahead: false, at: None, figures }
+    }
+
+    /// Where the first share that was read stood.
+    pub fn at(&self) -> Position {
+        self.at.unwrap_or_default()
+    }
+
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    fn ask(&self, ask: &Ask<'_>) -> Answered {
+        let Some(share) = self.shares.get(ask.share) else {
+            return Err(defect("A query asked for a partition that it does not have."));
+        };
+        let query = ShareQuery {
+            target: self.target,
+            scope: &share.scope,
+            session: self.session,
+            prepared: ask.query,
+            rows: ask.rows,
+        };
+        query.page(ask.from)
+    }
+
+    /// Runs the requests on this thread and as many others as can be had.
+    fn ask_all(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
+        let helpers = Helpers::take(asks.len().min(self.degree).saturating_sub(1));
+        if helpers.0 == 0 {
+            return asks.iter().map(|ask| self.ask(ask)).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let answers: Vec<OnceLock<Answered>> = asks.iter().map(|_| OnceLock::new()).collect();
+        let work = || {
+            while let Some((ask, answer)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                asks.get(at).zip(answers.get(at))
+            } {
+                // Each number is given out once, so this is the only answer.
+                let _ = answer.set(self.ask(ask));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..helpers.0 {
+                // A thread that the system does not give is one helper less.
+                let _ = std::thread::Builder::new().name("query".to_owned()).spawn_scoped(scope, work);
+            }
+            work();
+        });
+        let missing = || Err(defect("A partition gave no answer."));
+        answers.into_iter().map(|answer| answer.into_inner().unwrap_or_else(missing)).collect()
+    }
+}
+
+fn defect(message: &str) -> ApiError {
+    ApiError::from_engine(orrery_engine::Error::internal(message), Plane::Items)
+}
+
+impl Shares for Partitions<'_> {
+    type Error = ApiError;
+
+    fn count(&self) -> usize {
+        self.shares.len()
+    }
+
+    fn degree(&self) -> usize {
+        self.degree
+    }
+
+    fn read_ahead(&self) -> usize {
+        if self.read_ahead { self.degree } else { 1 }
+    }
+
+    fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>> {
+        let answers = match asks {
+            [ask] => vec![self.ask(ask)],
+            asks => self.ask_all(asks),
+        };
+        let mut pages = Vec::with_capacity(answers.len());
+        for answer in answers {
+            let (page, at) = answer?;
+            self.at = self.at.or(at);
+            pages.push(page);
+        }
+        Ok(pages)
+    }
+
+    fn used(&mut self, _: usize, page: &SharePage) {
+        self.figures.charge_ru += page.figures.charge_ru;
+        self.figures.loaded_items += page.figures.loaded_items;
+        self.figures.loaded_bytes += page.figures.loaded_bytes;
+    }
+}
+
+/// Threads taken from those that all queries share; given back when dropped.
+struct Helpers(usize);
+
+impl Helpers {
+    fn take(wanted: usize) -> Helpers {
+        let mut taken = 0;
+        let _ = THREADS_IN_USE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            taken = wanted.min(THREADS_MAX.saturating_sub(used));
+            Some(used + taken)
+        });
+        Helpers(taken)
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        THREADS_IN_USE.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_limited_and_given_back() {
+        let first = Helpers::take(THREADS_MAX - 1);
+        let second = Helpers::take(10);
+        assert!(second.0 <= 1);
+        drop((first, second));
+        assert_eq!(Helpers::take(3).0, 3);
+    }
+
+    #[test]
+    fn a_point_is_a_span_of_one_key() {
+        let key = Epk::from_hex("05C1").unwrap();
+        assert_eq!(half_open(&QueryRange::point(key.clone())), (key, Epk::from_hex("05C100").unwrap()));
+        assert_eq!(half_open(&QueryRange::full()), (Epk::MIN, Epk::max()));
+    }
+}

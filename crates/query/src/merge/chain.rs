@@ -1,0 +1,103 @@
+//! One share after the other, counting rows for TOP and OFFSET LIMIT across them.
+//!
+//! A share is never asked for more rows than the page still has room for, so the position at which it stops is the
+//! position at which the next page goes on. Pages that were read ahead for the sake of speed and did not fit are
+//! forgotten and asked for again.
+
+use std::collections::VecDeque;
+
+use super::{Ask, MergeError, MergePosition, PageResult, PageSize, Rows, SharePage, Shares};
+use crate::plan::QueryInfo;
+use crate::prepared::Prepared;
+
+/// Which rows, counted over all shares.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    pub offset: u64,
+    /// Rows that count at all, the skipped ones included.
+    pub end: Option<u64>,
+}
+
+impl Window {
+    pub fn of(info: &QueryInfo) -> Window {
+        let offset = info.offset.unwrap_or(0);
+        let limit = match (info.top, info.limit) {
+            (Some(top), Some(limit)) => Some(top.min(limit)),
+            (top, limit) => top.or(limit),
+        };
+        Window { offset, end: limit.map(|limit| offset.saturating_add(limit)) }
+    }
+
+    pub fn is_over(&self, passed: u64) -> bool {
+        self.end.is_some_and(|end| passed >= end)
+    }
+}
+
+pub fn page<S: Shares>(
+    query: &Prepared,
+    window: Window,
+    shares: &mut S,
+    start: Option<MergePosition>,
+    size: PageSize,
+) -> PageResult<S::Error> {
+    let (mut share, mut inner, mut passed) = match start {
+        None => (0, None, 0),
+        Some(MergePosition::Chain { share, inner, passed }) => (share, inner, passed),
+        Some(_) => return Err(MergeError::Foreign),
+    };
+    let mut out = Rows::default();
+    let mut ahead: VecDeque<SharePage> = VecDeque::new();
+    while share < shares.count() {
+        if window.is_over(passed) {
+            return Ok((out, None));
+        }
+        if size.is_reached(&out) {
+            return Ok((out, Some(MergePosition::Chain { share, inner, passed })));
+        }
+        let wanted = wanted(window, passed, size.rows - out.len());
+        let page = match ahead.pop_front() {
+            Some(page) if page.rows.len() <= wanted => page,
+            _ => {
+                ahead.clear();
+                let last = shares.count().min(share + shares.read_ahead().max(1));
+                let asks: Vec<Ask<'_>> = (share..last)
+                    .map(|at| {
+                        let from = if at == share { inner.as_deref() } else { None };
+                        Ask { share: at, query, from, rows: wanted }
+                    })
+                    .collect();
+                ahead.extend(shares.pages(&asks)?);
+                ahead.pop_front().unwrap_or_default()
+            }
+        };
+        shares.used(share, &page);
+        let stopped = page.rows.is_empty() && page.next.is_some();
+        for row in page.rows.iter() {
+            passed += 1;
+            if passed > window.offset {
+                out.push(row);
+            }
+        }
+        if page.next.is_some() {
+            // Pages of later shares come after what is left of this one.
+            ahead.clear();
+            inner = page.next;
+            if stopped {
+                // The share stopped for a reason of its own, time or work done; the client comes back for more.
+                return Ok((out, Some(MergePosition::Chain { share, inner, passed })));
+            }
+        } else {
+            share += 1;
+            inner = None;
+        }
+    }
+    Ok((out, None))
+}
+
+/// How many rows of a share the page can use: those to skip and those there is room for.
+fn wanted(window: Window, passed: u64, room: usize) -> usize {
+    let skipped = window.offset.saturating_sub(passed);
+    let wanted = skipped.saturating_add(room as u64);
+    let left = window.end.map_or(u64::MAX, |end| end.saturating_sub(passed));
+    usize::try_from(wanted.min(left)).unwrap_or(usize::MAX).clamp(1, super::DRAIN_ROWS.max(room))
+}

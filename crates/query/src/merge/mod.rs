@@ -1,0 +1,286 @@
+//! Merging: the answers of several partitions become the answer of the query.
+//!
+//! Every partition in question runs the query that a plan makes for it, and what comes back is put together the way
+//! clients with a query engine do it; here it is done for clients that have none. Partitions are read through
+//! [`Shares`], so nothing in this module knows where items are or how pages travel.
+//!
+//! | query | how | what a continuation remembers |
+//! |---|---|---|
+//! | filter, projection, JOIN, TOP, OFFSET LIMIT | one share after the other (`chain`) | the share, its own position, rows passed |
+//! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's keys and share |
+//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`whole`, `totals`, `ranks`) | rows delivered |
+//!
+//! Rows come in the order in which one partition after the other would give them: shares that tie are taken in the
+//! order of the hash space, groups and distinct rows appear where they appeared first. What must be held is held
+//! within `HELD_BYTES_MAX`; a sorted merge holds one page of each share.
+
+mod bound;
+mod chain;
+mod ranks;
+mod row;
+mod sorted;
+mod totals;
+mod whole;
+
+use orrery_model::Value;
+use orrery_sql::{Query, SqlError, parse_query};
+
+use crate::env::QueryEnv;
+use crate::plan::{Distinct, Feature, Features, Merge, QueryInfo, QueryPlan};
+use crate::prepared::Prepared;
+
+pub use row::Rows;
+pub use sorted::SortedPosition;
+
+/// Rows that a share is asked for at a time when everything is needed.
+const DRAIN_ROWS: usize = 10_000;
+
+/// The partitions that a query runs on, in the order of the hash space.
+pub trait Shares {
+    type Error: From<SqlError>;
+
+    fn count(&self) -> usize;
+
+    /// How many requests it is worth making at once, when all of them are needed.
+    fn degree(&self) -> usize;
+
+    /// How many shares to ask at once when the later ones may not be needed.
+    fn read_ahead(&self) -> usize;
+
+    /// Carries out all requests, at once if it can, and answers in their order.
+    fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, Self::Error>;
+
+    /// Told once for each page whose rows were used: what was only read ahead is not charged for.
+    fn used(&mut self, share: usize, page: &SharePage);
+}
+
+/// One request for one share.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    pub share: usize,
+    pub query: &'a Prepared,
+    /// Where an earlier page of the same share said to go on.
+    pub from: Option<&'a [u8]>,
+    /// Most rows wanted; fewer may come although there are more.
+    pub rows: usize,
+}
+
+/// What a share answers.
+#[derive(Debug, Default)]
+pub struct SharePage {
+    pub rows: Rows,
+    /// `None`: this was the last page.
+    pub next: Option<Vec<u8>>,
+    pub figures: Figures,
+}
+
+/// What a page of a share cost and took.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    pub charge_ru: f64,
+    pub loaded_items: u64,
+    pub loaded_bytes: u64,
+}
+
+/// How much one page of the merged answer may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct PageSize {
+    pub rows: usize,
+    /// The page ends with the row that crosses this.
+    pub bytes: usize,
+}
+
+impl PageSize {
+    fn is_reached(&self, rows: &Rows) -> bool {
+        rows.len() >= self.rows || rows.size_bytes() >= self.bytes
+    }
+}
+
+/// Where the next page of a merged answer begins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MergePosition {
+    /// In a share, at its own position; `passed` rows counted against OFFSET, LIMIT and TOP before.
+    Chain {
+        share: usize,
+        inner: Option<Vec<u8>>,
+        passed: u64,
+    },
+    Sorted(SortedPosition),
+    /// After this many rows.
+    Whole {
+        delivered: u64,
+    },
+}
+
+/// A page could not be made.
+#[derive(Debug)]
+pub enum MergeError<E> {
+    /// The position belongs to another kind of query.
+    Foreign,
+    Share(E),
+}
+
+impl<E> From<E> for MergeError<E> {
+    fn from(error: E) -> MergeError<E> {
+        MergeError::Share(error)
+    }
+}
+
+pub type PageResult<E> = Result<(Rows, Option<MergePosition>), MergeError<E>>;
+
+/// What the merge here can do; plans for it are made with these.
+pub fn features() -> Features {
+    Features::all().without(Features::of(Feature::HybridSearchSkipOrderByRewrite))
+}
+
+/// A query made ready to run over several shares.
+#[derive(Debug)]
+pub struct Merged<'q> {
+    source: Source<'q>,
+    kind: Kind<'q>,
+}
+
+/// What share queries are made from.
+#[derive(Clone, Copy, Debug)]
+struct Source<'q> {
+    query: &'q Query,
+    parameters: &'q [(String, Value)],
+    env: &'q QueryEnv,
+}
+
+#[derive(Debug)]
+enum Kind<'q> {
+    Chain(&'q QueryInfo),
+    Sorted(&'q QueryInfo),
+    Whole(&'q Merge),
+    /// The only share computes everything.
+    Single,
+}
+
+impl<'q> Merged<'q> {
+    /// The query as `plan` takes it apart.
+    pub fn new(
+        query: &'q Query,
+        parameters: &'q [(String, Value)],
+        env: &'q QueryEnv,
+        plan: &'q QueryPlan,
+    ) -> Merged<'q> {
+        let kind = match &plan.merge {
+            Merge::Ranks(_) => Kind::Whole(&plan.merge),
+            Merge::Rows(info) => {
+                let merged = !info.aggregates.is_empty()
+                    || !info.aliases.is_empty()
+                    || !info.group_by_expressions.is_empty();
+                let sorted = !info.order_by.is_empty();
+                if merged || info.distinct == Distinct::Unordered || info.non_streaming_order_by {
+                    Kind::Whole(&plan.merge)
+                } else if sorted {
+                    Kind::Sorted(info)
+                } else {
+                    Kind::Chain(info)
+                }
+            }
+        };
+        Merged { source: Source { query, parameters, env }, kind }
+    }
+
+    /// The query for a single share, which needs no merging.
+    pub fn single(query: &'q Query, parameters: &'q [(String, Value)], env: &'q QueryEnv) -> Merged<'q> {
+        Merged { source: Source { query, parameters, env }, kind: Kind::Single }
+    }
+
+    /// The same position in few bytes, whatever was sorted by; going on there means starting over and skipping.
+    pub fn shortened(&self, position: &MergePosition) -> Option<MergePosition> {
+        match (&self.kind, position) {
+            (Kind::Sorted(info), MergePosition::Sorted(at)) => {
+                let delivered = at.passed.saturating_sub(info.offset.unwrap_or(0));
+                Some(MergePosition::Whole { delivered })
+            }
+            _ => None,
+        }
+    }
+
+    /// The next page.
+    pub fn page<S: Shares>(
+        &self,
+        shares: &mut S,
+        start: Option<MergePosition>,
+        size: PageSize,
+    ) -> PageResult<S::Error> {
+        match &self.kind {
+            Kind::Single => {
+                let query = self.source.original().map_err(S::Error::from)?;
+                chain::page(&query, chain::Window::default(), shares, start, size)
+            }
+            Kind::Chain(info) => {
+                let query = self.source.rewritten(&info.rewritten, "true").map_err(S::Error::from)?;
+                chain::page(&query, chain::Window::of(info), shares, start, size)
+            }
+            Kind::Sorted(info) => sorted::page(&self.source, info, shares, start, size),
+            Kind::Whole(merge) => {
+                let delivered = match start {
+                    None => 0,
+                    Some(MergePosition::Whole { delivered }) => delivered,
+                    Some(_) => return Err(MergeError::Foreign),
+                };
+                let mut page = whole::Output::new(delivered, size);
+                match merge {
+                    Merge::Rows(info) => whole::rows(&self.source, info, shares, &mut page)?,
+                    Merge::Ranks(info) => ranks::rows(&self.source, info, shares, &mut page)?,
+                }
+                Ok(page.finish())
+            }
+        }
+    }
+}
+
+/// Stands in rewritten text for the condition that resumes a sorted query.
+const FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
+
+impl Source<'_> {
+    fn original(&self) -> Result<Prepared, SqlError> {
+        Prepared::new(self.query, self.parameters, self.env)
+    }
+
+    /// A rewritten query with its placeholder filled in; an empty one stands for the original.
+    fn rewritten(&self, text: &str, filter: &str) -> Result<Prepared, SqlError> {
+        if text.is_empty() {
+            return self.original();
+        }
+        let query = parse_query(&text.replace(FILTER, filter))?;
+        Prepared::new(&query, self.parameters, self.env)
+    }
+}
+
+/// Takes one row; answers whether it wants another.
+type Visit<'v> = dyn FnMut(&[u8]) -> Result<bool, SqlError> + 'v;
+
+/// Hands every row of every share to `visit`, in order, until it wants no more. The first pages of as many shares as
+/// may run at once are asked for together.
+fn drain<S: Shares>(query: &Prepared, shares: &mut S, visit: &mut Visit<'_>) -> Result<(), S::Error> {
+    let count = shares.count();
+    let degree = shares.degree().max(1);
+    let mut first = 0;
+    while first < count {
+        let window = first..count.min(first + degree);
+        let asks: Vec<Ask<'_>> =
+            window.clone().map(|share| Ask { share, query, from: None, rows: DRAIN_ROWS }).collect();
+        let pages = shares.pages(&asks)?;
+        for (share, page) in window.zip(pages) {
+            let mut page = page;
+            loop {
+                shares.used(share, &page);
+                for row in page.rows.iter() {
+                    if !visit(row)? {
+                        return Ok(());
+                    }
+                }
+                let Some(next) = page.next.take() else { break };
+                let ask = Ask { share, query, from: Some(&next), rows: DRAIN_ROWS };
+                page = shares.pages(&[ask])?.pop().unwrap_or_default();
+            }
+        }
+        first += degree;
+    }
+    Ok(())
+}

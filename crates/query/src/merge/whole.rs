@@ -1,0 +1,188 @@
+//! Queries whose first row can only be known when all shares have been read: aggregates, groups, distinct rows,
+//! distances. Every page computes the result again and leaves out what was delivered.
+
+use std::collections::HashSet;
+
+use orrery_model::{NumberStyle, Value};
+use orrery_sql::SqlError;
+
+use super::chain::Window;
+use super::row::{Members, items, parse, unreadable};
+use super::totals::Groups;
+use super::{MergePosition, PageSize, Rows, Shares, Source, drain, sorted};
+use crate::compare::canonical_key;
+use crate::limits::Budget;
+use crate::plan::{Distinct, QueryInfo};
+use crate::value::Eval;
+
+/// The page being filled.
+pub(super) struct Output {
+    rows: Rows,
+    size: PageSize,
+    /// Rows still to be left out because earlier pages had them.
+    skip: u64,
+    delivered: u64,
+    more: bool,
+}
+
+impl Output {
+    pub fn new(delivered: u64, size: PageSize) -> Output {
+        Output { rows: Rows::default(), size, skip: delivered, delivered, more: false }
+    }
+
+    /// Takes the next row of the result; answers whether it wants another.
+    pub fn push(&mut self, row: &[u8]) -> bool {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return true;
+        }
+        if self.size.is_reached(&self.rows) {
+            self.more = true;
+            return false;
+        }
+        self.rows.push(row);
+        self.delivered += 1;
+        true
+    }
+
+    pub fn finish(self) -> (Rows, Option<MergePosition>) {
+        let next = self.more.then_some(MergePosition::Whole { delivered: self.delivered });
+        (self.rows, next)
+    }
+}
+
+/// Drops duplicates and counts rows against TOP and OFFSET LIMIT on their way out.
+struct Funnel<'o> {
+    output: &'o mut Output,
+    window: Window,
+    passed: u64,
+    seen: Option<HashSet<Vec<u8>>>,
+    budget: Budget,
+}
+
+impl Funnel<'_> {
+    fn push(&mut self, json: &[u8], value: Option<&Value>) -> Result<bool, SqlError> {
+        if let Some(seen) = &mut self.seen {
+            let key = match value {
+                Some(value) => canonical_key(&Eval::from_constant(value)),
+                None => canonical_key(&Eval::from_constant(&parse(json)?)),
+            };
+            let size = key.len();
+            if !seen.insert(key) {
+                return Ok(true);
+            }
+            self.budget.hold(size)?;
+        }
+        if self.window.is_over(self.passed) {
+            return Ok(false);
+        }
+        self.passed += 1;
+        if self.passed <= self.window.offset {
+            return Ok(true);
+        }
+        Ok(self.output.push(json) && !self.window.is_over(self.passed))
+    }
+}
+
+pub(super) fn rows<S: Shares>(
+    source: &Source<'_>,
+    info: &QueryInfo,
+    shares: &mut S,
+    output: &mut Output,
+) -> Result<(), S::Error> {
+    let query = source.rewritten(&info.rewritten, "true")?;
+    let window = Window::of(info);
+    if let Some(alias) = &info.distinct_count {
+        let count = count_distinct(&query, shares)?;
+        let count = Value::from(count);
+        let row = if alias.is_empty() { count } else { Value::Object(vec![(alias.clone(), count)]) };
+        output.push(&text_of(&row));
+        return Ok(());
+    }
+    let seen = (info.distinct != Distinct::None).then(HashSet::new);
+    let mut funnel = Funnel { output, window, passed: 0, seen, budget: Budget::default() };
+    let grouped =
+        !info.aggregates.is_empty() || !info.aliases.is_empty() || !info.group_by_expressions.is_empty();
+    if grouped {
+        let mut groups = Groups::new(info);
+        drain(&query, shares, &mut |row| groups.add(&parse(row)?).map(|()| true))?;
+        for row in groups.into_rows() {
+            if !funnel.push(&text_of(&row), Some(&row))? {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    if info.order_by.is_empty() {
+        return drain(&query, shares, &mut |row| funnel.push(row, None));
+    }
+    for row in nearest(&query, info, shares, window)? {
+        if !funnel.push(&row, None)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn count_distinct<S: Shares>(query: &crate::Prepared, shares: &mut S) -> Result<i64, S::Error> {
+    let mut seen: HashSet<Vec<u8>> = HashSet::new();
+    let mut budget = Budget::default();
+    drain(query, shares, &mut |row| {
+        let key = canonical_key(&Eval::from_constant(&parse(row)?));
+        let size = key.len();
+        if seen.insert(key) {
+            budget.hold(size)?;
+        }
+        Ok(true)
+    })?;
+    Ok(seen.len() as i64)
+}
+
+/// Sorted rows of all shares, for orders in which a share does not hand out its rows: by distance.
+fn nearest<S: Shares>(
+    query: &crate::Prepared,
+    info: &QueryInfo,
+    shares: &mut S,
+    window: Window,
+) -> Result<Vec<Vec<u8>>, S::Error> {
+    let mut held: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
+    let mut budget = Budget::default();
+    // Duplicates are dropped later, so only without DISTINCT it is known how many rows are enough.
+    let enough = window.end.filter(|_| info.distinct == Distinct::None);
+    drain(query, shares, &mut |row| {
+        let members = Members::of(row)?;
+        let keys = items(&members.value("orderByItems")?);
+        let Some(payload) = members.text("payload") else { return Ok(true) };
+        budget.hold(payload.len() + 32 * keys.len())?;
+        held.push((keys, payload.to_vec()));
+        let Some(enough) = enough.and_then(|enough| usize::try_from(enough).ok()) else { return Ok(true) };
+        if held.len() >= enough.saturating_mul(2).max(HELD_ROWS_SLACK) {
+            held.sort_by(|left, right| sorted::compare(&left.0, &right.0, &info.order_by));
+            for (keys, payload) in held.drain(enough..) {
+                budget.release(payload.len() + 32 * keys.len());
+            }
+        }
+        Ok(true)
+    })?;
+    // Stable: rows of equal keys stay in the order of their shares.
+    held.sort_by(|left, right| sorted::compare(&left.0, &right.0, &info.order_by));
+    Ok(held.into_iter().map(|(_, payload)| payload).collect())
+}
+
+/// Rows held at least before the worst are dropped.
+const HELD_ROWS_SLACK: usize = 1_024;
+
+pub(super) fn text_of(row: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    row.write_json(&mut out, NumberStyle::Query);
+    out
+}
+
+/// The items of an array as numbers.
+pub(super) fn numbers(value: Option<&Value>) -> Result<Vec<f64>, SqlError> {
+    let elements = value.and_then(Value::as_array).ok_or_else(unreadable)?;
+    elements
+        .iter()
+        .map(|element| element.as_number().map(|number| number.as_f64()).ok_or_else(unreadable))
+        .collect()
+}
