@@ -30,6 +30,9 @@ pub struct StoreFigures {
     pub flushes: u64,
     pub compactions: u64,
     pub snapshots_open: u64,
+    pub item_cache_hits: u64,
+    pub item_cache_misses: u64,
+    pub item_cache_bytes: u64,
     pub writes_stopped: bool,
 }
 
@@ -171,6 +174,9 @@ impl Metrics {
                 flushes,
                 compactions,
                 snapshots_open,
+                item_cache_hits,
+                item_cache_misses,
+                item_cache_bytes,
                 ..
             } = *store;
             one("orrery_store_disk_bytes", "gauge", "Bytes of table files.", disk_bytes.into());
@@ -181,6 +187,11 @@ impl Metrics {
             one("orrery_store_flushes_total", "counter", "Memory tables written to disk.", flushes.into());
             one("orrery_store_compactions_total", "counter", "Compactions.", compactions.into());
             one("orrery_store_snapshots_open", "gauge", "Open snapshots.", snapshots_open.into());
+            let name = "orrery_store_item_cache_hits_total";
+            one(name, "counter", "Items read from the cache.", item_cache_hits.into());
+            let name = "orrery_store_item_cache_misses_total";
+            one(name, "counter", "Items looked for in tables.", item_cache_misses.into());
+            one("orrery_store_item_cache_bytes", "gauge", "Bytes of cached items.", item_cache_bytes.into());
             one(
                 "orrery_store_writes_stopped",
                 "gauge",

@@ -133,6 +133,9 @@ impl Backend for Opened {
             flushes: stats.flushes,
             compactions: stats.compactions,
             snapshots_open: stats.snapshots_open,
+            item_cache_hits: stats.item_cache_hits,
+            item_cache_misses: stats.item_cache_misses,
+            item_cache_bytes: stats.item_cache_bytes,
             writes_stopped: stats.writes_stopped,
         }
     }

@@ -215,6 +215,9 @@ pub struct StoreStats {
     pub flushes: u64,
     pub compactions: u64,
     pub snapshots_open: u64,
+    pub item_cache_hits: u64,
+    pub item_cache_misses: u64,
+    pub item_cache_bytes: u64,
     pub writes_stopped: bool,
 }
 

@@ -70,8 +70,9 @@ pub(super) enum Request {
 }
 
 /// What all handles of a space share.
-#[derive(Default)]
 pub(super) struct SpaceState {
+    /// Tells the space from an earlier one of the same number that was dropped.
+    pub(super) generation: u64,
     /// The number of the present owner. Written by the committer only.
     epoch: AtomicU64,
     pub(super) dropped: AtomicBool,
@@ -94,6 +95,7 @@ pub(super) struct Committer {
     active: [Arc<Memtable>; TABLES.len()],
     unflushed: [Unflushed; TABLES.len()],
     spaces: HashMap<SpaceId, Arc<SpaceState>>,
+    generations: u64,
     /// Drops whose rows are not all removed, with their seqnos.
     pending_drops: BTreeMap<SpaceId, u64>,
     /// State of the background at which segments were last released ...
@@ -114,13 +116,22 @@ struct Unflushed {
 /// A group while it is being committed.
 #[derive(Default)]
 struct Group {
-    rows: Vec<(SpaceId, u64, Vec<Change>)>,
+    rows: Vec<Numbered>,
     last_seqno: u64,
     sync: bool,
     answers: Vec<Answer>,
     drops: Vec<SpaceId>,
     seal: Vec<Reply<()>>,
     close: Option<Reply<()>>,
+}
+
+/// A commit with its number.
+struct Numbered {
+    space: SpaceId,
+    /// `None` for the removal of a dropped space, of which nothing is cached.
+    generation: Option<u64>,
+    seqno: u64,
+    changes: Vec<Change>,
 }
 
 enum Answer {
@@ -146,6 +157,7 @@ impl Committer {
             frame: FrameBuilder::new(),
             unflushed: first_unflushed.map(|active| Unflushed { active, sealed: VecDeque::new() }),
             spaces: HashMap::new(),
+            generations: 0,
             pending_drops: pending_drops.into_iter().collect(),
             released_at: None,
             unhurried_at: None,
@@ -240,14 +252,15 @@ impl Committer {
                     let _ = handle.failed.set(error.clone());
                     return group.answers.push(Answer::Failed(done, error));
                 }
-                self.number(handle.id, commit, durability == Durability::Strict, group);
+                let generation = Some(handle.state.generation);
+                self.number(handle.id, generation, commit, durability == Durability::Strict, group);
                 group.answers.push(Answer::Done(done));
             }
             Request::Remove { id, commit, done } => {
                 if let Some(error) = self.stopped() {
                     return group.answers.push(Answer::Failed(done, error));
                 }
-                self.number(id, commit, false, group);
+                self.number(id, None, commit, false, group);
                 group.answers.push(Answer::Done(done));
             }
             Request::Open { id, reply } => {
@@ -255,7 +268,15 @@ impl Committer {
                     return group.answers.push(Answer::Closed(reply));
                 }
                 let opened = (!self.pending_drops.contains_key(&id)).then(|| {
-                    let state = self.spaces.entry(id).or_default().clone();
+                    let state = self.spaces.entry(id).or_insert_with(|| {
+                        self.generations += 1;
+                        Arc::new(SpaceState {
+                            generation: self.generations,
+                            epoch: AtomicU64::new(0),
+                            dropped: AtomicBool::new(false),
+                        })
+                    });
+                    let state = state.clone();
                     let epoch = state.epoch.fetch_add(1, Ordering::Relaxed) + 1;
                     (state, epoch)
                 });
@@ -311,14 +332,21 @@ impl Committer {
         if self.closed { Some(StoreError::Closed) } else { self.core.stopped() }
     }
 
-    fn number(&mut self, id: SpaceId, commit: Commit, sync: bool, group: &mut Group) {
+    fn number(
+        &mut self,
+        space: SpaceId,
+        generation: Option<u64>,
+        commit: Commit,
+        sync: bool,
+        group: &mut Group,
+    ) {
         group.sync |= sync;
         if commit.changes.is_empty() {
             return;
         }
         let seqno = self.core.trees.counter.next();
-        self.frame.push_commit(seqno, id, &commit);
-        group.rows.push((id, seqno, commit.changes));
+        self.frame.push_commit(seqno, space, &commit);
+        group.rows.push(Numbered { space, generation, seqno, changes: commit.changes });
         group.last_seqno = seqno;
     }
 
@@ -339,11 +367,14 @@ impl Committer {
         if let Err(error) = synced {
             return Err(self.stop(&format!("writing the log failed: {error}")));
         }
-        for (id, seqno, changes) in group.rows.drain(..) {
+        for Numbered { space, generation, seqno, changes } in group.rows.drain(..) {
             for change in &changes {
                 self.unflushed[change.table as usize].active.get_or_insert(seqno);
+                if let (Table::Items, Some(generation)) = (change.table, generation) {
+                    self.core.items.wrote(generation, &change.key, seqno, change.value.as_ref());
+                }
             }
-            trees::apply(&self.active, id, seqno, changes);
+            trees::apply(&self.active, space, seqno, changes);
         }
         for id in &group.drops {
             if let Some(state) = self.spaces.remove(id) {

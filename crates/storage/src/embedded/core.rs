@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::EmbeddedOptions;
 use super::background::{self, Background};
+use super::cache::ItemCache;
 use super::committer::{Committer, Reply, Request, WAIT_MAX};
 use super::directory::{Directory, Found};
 use super::files::LogDirectory;
@@ -24,6 +25,7 @@ pub(super) struct Core {
     pub(super) log_directory: Arc<dyn LogDirectory>,
     pub(super) trees: Trees,
     pub(super) snapshots: Snapshots,
+    pub(super) items: ItemCache,
     pub(super) queue: Queue<Request>,
     pub(super) background: Background,
     pub(super) counters: Counters,
@@ -96,6 +98,7 @@ impl Core {
         }
         let core = Arc::new(Core {
             snapshots: Snapshots::new(next, options.snapshot_age_max),
+            items: ItemCache::new(options.cache_bytes / 2),
             options,
             log_directory,
             trees,
@@ -180,6 +183,7 @@ impl Core {
 
     pub(super) fn stats(&self) -> StoreStats {
         let counters = &self.counters;
+        let cached = self.items.stats();
         let log_bytes = counters.log_bytes.load(Ordering::Relaxed);
         StoreStats {
             disk_bytes: self.trees.disk_bytes() + log_bytes,
@@ -190,6 +194,9 @@ impl Core {
             flushes: counters.flushes.load(Ordering::Relaxed),
             compactions: counters.compactions.load(Ordering::Relaxed),
             snapshots_open: self.snapshots.count(),
+            item_cache_hits: cached.hits,
+            item_cache_misses: cached.misses,
+            item_cache_bytes: cached.size_bytes,
             writes_stopped: self.stopped.get().is_some(),
         }
     }

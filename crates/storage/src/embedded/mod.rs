@@ -12,10 +12,12 @@
 //!   row that the log might lose, and "highest seqno in the tables" means that everything below is in them.
 //! - `background` flushes, compacts, and tidies up when the store has become idle. Threads sleep on condition
 //!   variables; an idle store uses no CPU.
+//! - `cache` keeps items that are read again and again.
 //! - `recovery` replays the log over the tables. `drops` removes the rows of dropped spaces.
 //! - A failed write, sync, flush or compaction stops all writes for the life of the process. Reads go on.
 
 mod background;
+mod cache;
 mod committer;
 mod core;
 mod directory;
@@ -45,7 +47,7 @@ use crate::store::{Space, SpaceId, Store, StoreError, StoreStats};
 /// Sizes and limits. The defaults are for a server with gigabytes of items; tests make them small.
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
-    /// Blocks of tables kept in memory, over all trees.
+    /// What is kept in memory to be read again: half of it for items, half for blocks of tables, over all trees.
     pub cache_bytes: u64,
     /// A memtable of this size is sealed and flushed: items, index, feed. The feed's is small because a log segment
     /// stays until every tree has flushed what is in it.

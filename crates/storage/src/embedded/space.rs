@@ -39,7 +39,8 @@ impl Space for EmbeddedSpace {
         let pin = core.snapshots.open();
         // Asked after the snapshot is open: one that does not see the drop here is older than it.
         let empty = self.handle.state.dropped.load(Ordering::Acquire);
-        Ok(Box::new(EmbeddedSnapshot { core: core.clone(), pin, space: self.handle.id, empty }))
+        let generation = self.handle.state.generation;
+        Ok(Box::new(EmbeddedSnapshot { core: core.clone(), pin, space: self.handle.id, generation, empty }))
     }
 
     fn submit(&self, commit: Commit, durability: Durability, done: Done) {
@@ -57,6 +58,7 @@ struct EmbeddedSnapshot {
     core: Arc<Core>,
     pin: Arc<Pin>,
     space: SpaceId,
+    generation: u64,
     /// The space was dropped before.
     empty: bool,
 }
@@ -76,14 +78,19 @@ impl Snapshot for EmbeddedSnapshot {
             return Ok(None);
         }
         let _gate = self.pin.enter()?;
-        let length = SPACE_BYTES + key.len();
-        if length <= KEY_BYTES_ON_STACK {
-            let mut bytes = [0; KEY_BYTES_ON_STACK];
-            bytes[..SPACE_BYTES].copy_from_slice(&self.space.0.to_be_bytes());
-            bytes[SPACE_BYTES..length].copy_from_slice(key);
-            return self.core.trees.get(table, &bytes[..length], self.pin.seqno);
+        if table != Table::Items {
+            return self.get_from_tree(table, key);
         }
-        self.core.trees.get(table, &prefixed(self.space, key), self.pin.seqno)
+        let items = &self.core.items;
+        let place = items.place(self.generation, key);
+        if let Some(value) = items.get(&place, self.pin.seqno) {
+            return Ok(Some(value));
+        }
+        let found = self.get_from_tree(table, key)?;
+        if let Some(value) = &found {
+            items.fill(&place, self.pin.seqno, value);
+        }
+        Ok(found)
     }
 
     fn scan(&self, table: Table, range: KeyRange, direction: Direction) -> Box<dyn RowIterator> {
@@ -102,6 +109,20 @@ impl Snapshot for EmbeddedSnapshot {
             None => (None, None),
         };
         Box::new(EmbeddedRows { rows, failed, direction, pin: self.pin.clone(), until_look: 0 })
+    }
+}
+
+impl EmbeddedSnapshot {
+    /// The caller has entered the snapshot's gate.
+    fn get_from_tree(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let length = SPACE_BYTES + key.len();
+        if length <= KEY_BYTES_ON_STACK {
+            let mut bytes = [0; KEY_BYTES_ON_STACK];
+            bytes[..SPACE_BYTES].copy_from_slice(&self.space.0.to_be_bytes());
+            bytes[SPACE_BYTES..length].copy_from_slice(key);
+            return self.core.trees.get(table, &bytes[..length], self.pin.seqno);
+        }
+        self.core.trees.get(table, &prefixed(self.space, key), self.pin.seqno)
     }
 }
 

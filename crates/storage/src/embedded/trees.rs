@@ -40,7 +40,7 @@ impl Trees {
     /// Opens or creates the trees, side by side: each waits for several syncs of its own.
     pub(super) fn open(directory: &Directory, options: &EmbeddedOptions) -> Result<Trees, StoreError> {
         let counter = SequenceNumberCounter::new(1);
-        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
+        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes / 2));
         let descriptors = Arc::new(DescriptorTable::new(OPEN_TABLE_FILES_MAX));
         let opened = std::thread::scope(|scope| {
             let threads = TABLES.map(|table| {

@@ -1,5 +1,6 @@
 //! Tests of the embedded store. Each of its rules, and each trap of the crate below it, has a test named after it.
 
+mod cached;
 mod drops;
 mod failing_files;
 mod failing_tables;
