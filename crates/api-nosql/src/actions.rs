@@ -2,8 +2,8 @@
 //!
 //! A POST on a feed means, in this order: a query plan, a query, a batch, an upsert, a creation. The order matters,
 //! because clients send plan requests with the headers of queries, and some queries without the content type of one.
-//! Knowing the action before anything is looked up lets a read-only key be judged by what the request does instead
-//! of by its verb.
+//! Knowing the action before anything is looked up lets a caller be judged by what the request does instead of by its
+//! verb: whether it only reads, and how near a resource token can come to it (`Reach`, see `access`).
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
@@ -12,8 +12,39 @@ use crate::errors::{ApiError, Result, Voice};
 use crate::headers::{A_IM, IS_BATCH, IS_PLAN, IS_QUERY, IS_UPSERT};
 use crate::routes::Resource;
 
+/// How near a resource token can come to an action; `access` says which token does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The account document, which every client reads first: any token.
+    Account,
+    /// Only the keys of the account.
+    Keys,
+    /// Only keys that write, also for reading: an answer about a permission holds a token.
+    Permissions,
+    /// What clients must know about a container: any token for it or for something in it.
+    Properties,
+    /// The container as a whole, whatever its keys.
+    Container,
+    /// A query plan, for which no item is read.
+    Plan,
+    /// Items in pages, from where the request says.
+    Feed,
+    /// Several operations, each under a key of its own.
+    Batch,
+    /// Items under the key of the request, whatever their ids.
+    UnderKey,
+    /// The item that the path names.
+    OneItem,
+    /// A stored procedure, trigger or function as a resource.
+    #[allow(dead_code)] // No action has it before there are scripts.
+    Script,
+    /// Running the stored procedure that the path names, under the key of the request.
+    #[allow(dead_code)]
+    Run,
+}
+
 macro_rules! actions {
-    ($($action:ident = $name:literal, $access:ident;)*) => {
+    ($($action:ident = $name:literal, $access:ident, $reach:ident;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Action { $($action,)* }
 
@@ -27,49 +58,72 @@ macro_rules! actions {
             pub fn is_read(self) -> bool {
                 match self { $(Action::$action => actions!(@ $access),)* }
             }
+
+            /// What kind of grant comes near it.
+            pub fn reach(self) -> Reach {
+                match self { $(Action::$action => Reach::$reach,)* }
+            }
+
         }
+
+        /// The name of everything that a request can want, as it stands in logs and metrics.
+        pub const OPERATIONS: &[&str] = &[$($name,)*];
     };
     (@ reads) => { true };
     (@ writes) => { false };
 }
 
 actions! {
-    ReadAccount = "read_account", reads;
-    ListDatabases = "list_databases", reads;
-    QueryDatabases = "query_databases", reads;
-    CreateDatabase = "create_database", writes;
-    ReadDatabase = "read_database", reads;
-    DeleteDatabase = "delete_database", writes;
-    ListContainers = "list_containers", reads;
-    QueryContainers = "query_containers", reads;
-    CreateContainer = "create_container", writes;
-    ReadContainer = "read_container", reads;
-    ReplaceContainer = "replace_container", writes;
-    DeleteContainer = "delete_container", writes;
-    ReadItem = "read_item", reads;
-    CreateItem = "create_item", writes;
-    UpsertItem = "upsert_item", writes;
-    ReplaceItem = "replace_item", writes;
-    PatchItem = "patch_item", writes;
-    DeleteItem = "delete_item", writes;
-    Batch = "batch", writes;
-    DeletePartitionKey = "delete_partition_key", writes;
-    ListItems = "list_items", reads;
-    ReadChanges = "read_changes", reads;
-    QueryItems = "query_items", reads;
-    PlanQuery = "plan_query", reads;
-    ListRanges = "list_ranges", reads;
-    ListConflicts = "list_conflicts", reads;
-    QueryConflicts = "query_conflicts", reads;
-    ReadConflict = "read_conflict", reads;
-    DeleteConflict = "delete_conflict", writes;
-    ListOffers = "list_offers", reads;
-    QueryOffers = "query_offers", reads;
-    ReadOffer = "read_offer", reads;
-    ReplaceOffer = "replace_offer", writes;
+    ReadAccount = "read_account", reads, Account;
+    ListDatabases = "list_databases", reads, Keys;
+    QueryDatabases = "query_databases", reads, Keys;
+    CreateDatabase = "create_database", writes, Keys;
+    ReadDatabase = "read_database", reads, Keys;
+    DeleteDatabase = "delete_database", writes, Keys;
+    ListContainers = "list_containers", reads, Keys;
+    QueryContainers = "query_containers", reads, Keys;
+    CreateContainer = "create_container", writes, Keys;
+    ReadContainer = "read_container", reads, Properties;
+    ReplaceContainer = "replace_container", writes, Container;
+    DeleteContainer = "delete_container", writes, Container;
+    ReadItem = "read_item", reads, OneItem;
+    CreateItem = "create_item", writes, UnderKey;
+    UpsertItem = "upsert_item", writes, UnderKey;
+    ReplaceItem = "replace_item", writes, OneItem;
+    PatchItem = "patch_item", writes, OneItem;
+    DeleteItem = "delete_item", writes, OneItem;
+    Batch = "batch", writes, Batch;
+    DeletePartitionKey = "delete_partition_key", writes, UnderKey;
+    ListItems = "list_items", reads, Feed;
+    ReadChanges = "read_changes", reads, Feed;
+    QueryItems = "query_items", reads, Feed;
+    PlanQuery = "plan_query", reads, Plan;
+    ListRanges = "list_ranges", reads, Properties;
+    ListConflicts = "list_conflicts", reads, Container;
+    QueryConflicts = "query_conflicts", reads, Container;
+    ReadConflict = "read_conflict", reads, Container;
+    DeleteConflict = "delete_conflict", writes, Container;
+    ListOffers = "list_offers", reads, Keys;
+    QueryOffers = "query_offers", reads, Keys;
+    ReadOffer = "read_offer", reads, Keys;
+    ReplaceOffer = "replace_offer", writes, Keys;
+    ListUsers = "list_users", reads, Keys;
+    QueryUsers = "query_users", reads, Keys;
+    CreateUser = "create_user", writes, Keys;
+    UpsertUser = "upsert_user", writes, Keys;
+    ReadUser = "read_user", reads, Keys;
+    ReplaceUser = "replace_user", writes, Keys;
+    DeleteUser = "delete_user", writes, Keys;
+    ListPermissions = "list_permissions", reads, Permissions;
+    QueryPermissions = "query_permissions", reads, Permissions;
+    CreatePermission = "create_permission", writes, Permissions;
+    UpsertPermission = "upsert_permission", writes, Permissions;
+    ReadPermission = "read_permission", reads, Permissions;
+    ReplacePermission = "replace_permission", writes, Permissions;
+    DeletePermission = "delete_permission", writes, Permissions;
     // A resource of the service that this server does not offer; it is refused after the caller has been recognised.
-    ReadAbsent = "absent", reads;
-    WriteAbsent = "absent", writes;
+    ReadAbsent = "absent", reads, Keys;
+    WriteAbsent = "absent", writes, Keys;
 }
 
 /// What a POST on a feed means.
@@ -130,6 +184,26 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         }
         (Resource::Offer, &Method::GET) => Some(Action::ReadOffer),
         (Resource::Offer, &Method::PUT) => Some(Action::ReplaceOffer),
+        (Resource::Users, &Method::GET) => Some(Action::ListUsers),
+        (Resource::Users, &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryUsers),
+            Post::Create => Some(Action::CreateUser),
+            Post::Upsert => Some(Action::UpsertUser),
+            _ => None,
+        }),
+        (Resource::User, &Method::GET) => Some(Action::ReadUser),
+        (Resource::User, &Method::PUT) => Some(Action::ReplaceUser),
+        (Resource::User, &Method::DELETE) => Some(Action::DeleteUser),
+        (Resource::Permissions, &Method::GET) => Some(Action::ListPermissions),
+        (Resource::Permissions, &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryPermissions),
+            Post::Create => Some(Action::CreatePermission),
+            Post::Upsert => Some(Action::UpsertPermission),
+            _ => None,
+        }),
+        (Resource::Permission, &Method::GET) => Some(Action::ReadPermission),
+        (Resource::Permission, &Method::PUT) => Some(Action::ReplacePermission),
+        (Resource::Permission, &Method::DELETE) => Some(Action::DeletePermission),
         (Resource::Absent { .. }, &Method::GET) => Some(Action::ReadAbsent),
         (Resource::Absent { .. }, _) => Some(Action::WriteAbsent),
         _ => None,

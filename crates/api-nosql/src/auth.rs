@@ -13,9 +13,11 @@
 //! Clients differ in what they sign for the link: the decoded path, the path as sent, or only the last rid in lower
 //! case. The likeliest is tried first, the others only when it fails. Two keys write, two only read. Tokens of the
 //! directory (AAD) are accepted in one form alone, the emulator's, and only while the well-known emulator key is the
-//! account's key; see `aad`. Resource tokens come with users and permissions and are refused until then.
+//! account's key; see `aad`. Resource tokens are made and checked here, see `resource_token`; what they open is a
+//! matter of `access`.
 
 mod aad;
+mod resource_token;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +35,9 @@ use crate::errors::{ApiError, Result, Voice};
 use crate::headers::X_MS_DATE;
 use crate::routes::{Path, Resource};
 
+pub use resource_token::Grant;
+use resource_token::{Presented, TokenKey};
+
 /// A date is a few dozen characters; a longer one is refused before it is looked at.
 const DATE_BYTES_MAX: usize = 64;
 /// A directory token of the emulator is about 1.5 KB; nothing legitimate is longer than this.
@@ -44,53 +49,68 @@ const MISSING: &str =
 const MALFORMED: &str =
     "Authorization header doesn't confirm to the required format. Please verify and try again.";
 const NO_DATE: &str = "The authorization token must be accompanied by the date it was made with. Ensure that the x-ms-date or the date header is set and holds an RFC 1123 date.";
-const READ_ONLY: &str = "Insufficient permissions provided in the authorization header for the corresponding request. Please retry with another authorization header.";
+const WRONG_TOKEN: &str = "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. For more info: https://aka.ms/cosmosdb-tsg-unauthorized.";
 const TOKEN_KIND: &str =
     "The type of the authorization token is not accepted by this account. Use a master key.";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    ReadWrite,
-    ReadOnly,
+/// Who asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Caller {
+    /// The holder of one of the account's keys, counted as the keys are listed.
+    Key { place: usize, writes: bool },
+    /// The directory's word, which here is worth as much as the well-known key.
+    Directory,
+    /// Whoever was handed a resource token.
+    Token(Box<Grant>),
 }
 
 pub struct Authorizer {
-    keys: Vec<(Hmac<Sha256>, Access)>,
+    keys: Vec<AccountKey>,
+    /// Which account this is, so that tokens of another one with the same key are no good.
+    account: u32,
     /// Whether the well-known key is the account's own: only then are the emulator's directory tokens good.
     emulator: bool,
     skew: Duration,
 }
 
-/// What of a request decides about access.
+/// One of the account's keys.
+struct AccountKey {
+    signs: Hmac<Sha256>,
+    /// For resource tokens; only keys that write make them.
+    tokens: Option<TokenKey>,
+}
+
+/// What of a request tells who sent it.
 pub struct Claim<'a> {
     pub method: &'a Method,
     pub path: &'a Path<'a>,
     pub headers: &'a HeaderMap,
-    /// Whether the request changes nothing; a query is a read although it is a POST.
-    pub read_only: bool,
     pub now_ms: u64,
 }
 
 impl Authorizer {
-    pub fn new(keys: &AccountKeys, skew_s: u64) -> Authorizer {
+    pub fn new(keys: &AccountKeys, account: u32, skew_s: u64) -> Authorizer {
         let table = [
-            (&keys.primary, Access::ReadWrite),
-            (&keys.secondary, Access::ReadWrite),
-            (&keys.primary_readonly, Access::ReadOnly),
-            (&keys.secondary_readonly, Access::ReadOnly),
+            (&keys.primary, true),
+            (&keys.secondary, true),
+            (&keys.primary_readonly, false),
+            (&keys.secondary_readonly, false),
         ];
         let keys_usable = table
             .into_iter()
             .filter(|(key, _)| !key.is_empty())
-            .map(|(key, access)| (Hmac::new_from_slice(key).expect("HMAC takes keys of any length"), access))
+            .map(|(key, writes)| AccountKey {
+                signs: Hmac::new_from_slice(key).expect("HMAC takes keys of any length"),
+                tokens: writes.then(|| TokenKey::derive(key)),
+            })
             .collect();
         let well_known = STANDARD.decode(EMULATOR_KEY).expect("the constant is base64");
         let emulator = keys.primary == well_known || keys.secondary == well_known;
-        Authorizer { keys: keys_usable, emulator, skew: Duration::from_secs(skew_s) }
+        Authorizer { keys: keys_usable, account, emulator, skew: Duration::from_secs(skew_s) }
     }
 
-    /// `Ok` when the request may go on.
-    pub fn authorize(&self, claim: &Claim<'_>) -> Result<Access> {
+    /// Who sent the request; an error when that cannot be told.
+    pub fn recognise(&self, claim: &Claim<'_>) -> Result<Caller> {
         let header = claim.headers.get(AUTHORIZATION).ok_or_else(|| unauthorized(MISSING))?;
         let header = header.to_str().map_err(|_| unauthorized(MALFORMED))?;
         if header.is_empty() {
@@ -102,23 +122,46 @@ impl Authorizer {
         // Never `+` to space: a signature may hold a plus sign that its client did not encode.
         let decoded = percent_decode_str(header).decode_utf8().map_err(|_| unauthorized(MALFORMED))?;
         let token = Token::parse(&decoded).ok_or_else(|| unauthorized(MALFORMED))?;
-        let access = match token.kind {
-            kind if kind.eq_ignore_ascii_case("master") => self.check_signature(token.signature, claim)?,
+        match token.kind {
+            kind if kind.eq_ignore_ascii_case("master") => self.check_signature(token.signature, claim),
+            kind if kind.eq_ignore_ascii_case("resource") => self.check_token(token.signature, claim.now_ms),
             kind if kind.eq_ignore_ascii_case("aad") && self.emulator => {
                 let now_s = claim.now_ms / 1000;
                 aad::check(token.signature, EMULATOR_KEY, now_s, self.skew.as_secs())
                     .map_err(unauthorized)?;
-                Access::ReadWrite
+                Ok(Caller::Directory)
             }
-            _ => return Err(unauthorized(TOKEN_KIND)),
-        };
-        if access == Access::ReadOnly && !claim.read_only {
-            return Err(ApiError::new(StatusCode::FORBIDDEN, Voice::Gateway, READ_ONLY));
+            _ => Err(unauthorized(TOKEN_KIND)),
         }
-        Ok(access)
     }
 
-    fn check_signature(&self, signature: &str, claim: &Claim<'_>) -> Result<Access> {
+    /// A resource token for what the grant says, made under the key of whoever asks for it: with that key it ends.
+    /// `None` for callers that cannot make one.
+    pub fn issue(&self, caller: &Caller, grant: &Grant, random: u32) -> Option<String> {
+        let key = match caller {
+            Caller::Key { place, .. } => self.keys.get(*place)?.tokens.as_ref()?,
+            Caller::Directory => self.keys.iter().find_map(|key| key.tokens.as_ref())?,
+            Caller::Token(_) => return None,
+        };
+        Some(key.issue(&Grant { account: self.account, ..grant.clone() }, random))
+    }
+
+    fn check_token(&self, text: &str, now_ms: u64) -> Result<Caller> {
+        let presented = Presented::parse(text).ok_or_else(|| unauthorized(MALFORMED))?;
+        let grant = presented.verify(self.keys.iter().filter_map(|key| key.tokens.as_ref()));
+        let grant = grant.filter(|grant| grant.account == self.account);
+        let grant = grant.ok_or_else(|| unauthorized(WRONG_TOKEN))?;
+        let time = |second: u32| UNIX_EPOCH + Duration::from_secs(u64::from(second));
+        let (start, end, now) =
+            (time(grant.start_s), time(grant.expiry_s), UNIX_EPOCH + Duration::from_millis(now_ms));
+        // A clock that was set back does not make new tokens useless; the end has no grace.
+        if now + self.skew < start || now >= end {
+            return Err(not_now(start, end, now));
+        }
+        Ok(Caller::Token(Box::new(grant)))
+    }
+
+    fn check_signature(&self, signature: &str, claim: &Claim<'_>) -> Result<Caller> {
         let dates = Dates::of(claim.headers)?;
         // The decoder asks for room for its estimate of the length, not for the length.
         let mut given = [0u8; SIGNATURE_BYTES + 2];
@@ -127,25 +170,26 @@ impl Authorizer {
             return Err(unauthorized(MALFORMED));
         }
         let given = &given[..SIGNATURE_BYTES];
-        let access = self.signer_of(given, claim, &dates).ok_or_else(|| wrong_signature(claim, &dates))?;
+        let place = self.signer_of(given, claim, &dates).ok_or_else(|| wrong_signature(claim, &dates))?;
         self.check_date(&dates, claim.now_ms)?;
-        Ok(access)
+        Ok(Caller::Key { place, writes: self.keys[place].tokens.is_some() })
     }
 
-    fn signer_of(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>) -> Option<Access> {
+    /// The place of the key that made the signature.
+    fn signer_of(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>) -> Option<usize> {
         // Offers are addressed by rid alone, everything else usually by name.
         if claim.path.resource != Resource::Offer
-            && let Some(access) = self.matching(given, claim, dates, Link::Segments(claim.path))
+            && let Some(place) = self.matching(given, claim, dates, Link::Segments(claim.path))
         {
-            return Some(access);
+            return Some(place);
         }
         let others = [claim.path.rid_link(), Some(claim.path.link()), Some(claim.path.raw_link())];
         others.into_iter().flatten().find_map(|link| self.matching(given, claim, dates, Link::Text(&link)))
     }
 
-    fn matching(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>, link: Link<'_>) -> Option<Access> {
-        self.keys.iter().find_map(|(key, access)| {
-            let mut mac = key.clone();
+    fn matching(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>, link: Link<'_>) -> Option<usize> {
+        self.keys.iter().position(|key| {
+            let mut mac = key.signs.clone();
             mac.update(verb(claim.method).as_bytes());
             mac.update(b"\n");
             mac.update(claim.path.resource_type.as_bytes());
@@ -157,7 +201,7 @@ impl Authorizer {
             mac.update(dates.date.lowered());
             mac.update(b"\n");
             let made = mac.finalize().into_bytes();
-            bool::from(made.ct_eq(given)).then_some(*access)
+            bool::from(made.ct_eq(given))
         })
     }
 
@@ -166,7 +210,7 @@ impl Authorizer {
         let made = httpdate::parse_http_date(text).map_err(|_| unauthorized(NO_DATE))?;
         let now = UNIX_EPOCH + Duration::from_millis(now_ms);
         let apart = now.duration_since(made).unwrap_or_else(|earlier| earlier.duration());
-        if apart <= self.skew { Ok(()) } else { Err(expired(made, now, self.skew)) }
+        if apart <= self.skew { Ok(()) } else { Err(not_now(made, made + self.skew, now)) }
     }
 }
 
@@ -268,7 +312,7 @@ fn wrong_signature(claim: &Claim<'_>, dates: &Dates<'_>) -> ApiError {
         claim.path.link()
     };
     unauthorized(format!(
-        "The input authorization token can't serve the request. The wrong key is being used or the expected payload is not built as per the protocol. For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '{}\n{}\n{}\n{}\n{}\n'",
+        "{WRONG_TOKEN} Server used the following payload to sign: '{}\n{}\n{}\n{}\n{}\n'",
         verb(claim.method),
         claim.path.resource_type,
         link,
@@ -277,14 +321,14 @@ fn wrong_signature(claim: &Claim<'_>, dates: &Dates<'_>) -> ApiError {
     ))
 }
 
-fn expired(made: SystemTime, now: SystemTime, skew: Duration) -> ApiError {
+fn not_now(start: SystemTime, end: SystemTime, now: SystemTime) -> ApiError {
     ApiError::new(
         StatusCode::FORBIDDEN,
         Voice::Gateway,
         format!(
             "The authorization token is not valid at the current time. Please create another token and retry (token start time: {}, token expiry time: {}, current server time: {}).",
-            httpdate::fmt_http_date(made),
-            httpdate::fmt_http_date(made + skew),
+            httpdate::fmt_http_date(start),
+            httpdate::fmt_http_date(end),
             httpdate::fmt_http_date(now),
         ),
     )

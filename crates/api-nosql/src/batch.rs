@@ -37,7 +37,7 @@ struct Decoded {
 
 pub async fn execute(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
-    let key = scope::key(context)?;
+    let key = scope::header_key(context)?;
     if context.body.len() > BATCH_BYTES_MAX {
         let error = orrery_engine::Error::new(Kind::TooLarge, "Request size is too large");
         return Err(ApiError::from_engine(error, Plane::Items));
@@ -48,6 +48,9 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
         error
     };
     let operations = decode(context, &target).map_err(whole)?;
+    for operation in &operations {
+        context.limits.permits_key(operation.key.as_ref().unwrap_or(&key))?;
+    }
     let minimal: Vec<bool> = operations.iter().map(|operation| operation.minimal).collect();
     let reply = if context.flag(BATCH_ATOMIC) {
         let partial = key.0.len() < target.container.definition().partition_key.paths.len();

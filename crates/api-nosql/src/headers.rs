@@ -29,6 +29,7 @@ names! {
     DEGREE_OF_PARALLELISM = "x-orrery-degree-of-parallelism";
     END_EPK = "x-ms-end-epk";
     ENABLE_CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
+    EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
     INTENDED_RID = "x-ms-cosmos-intended-collection-rid";
     IS_BATCH = "x-ms-cosmos-is-batch-request";
     IS_PLAN = "x-ms-cosmos-is-query-plan-request";

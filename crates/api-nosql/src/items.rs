@@ -78,6 +78,8 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let document =
         document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
     let id = item_id(context, &target, &key)?.into_owned();
+    // Even the question whether another id is taken is beyond a token for one item.
+    context.limits.permits_id(&id, id_of(&document).ok().as_deref())?;
     write(context, &target, &key, Operation::Replace { id, document }).await
 }
 

@@ -2,19 +2,20 @@
 //!
 //! [`Service::handle`] takes a whole HTTP request and gives a whole HTTP response; sockets, TLS and runtimes are the
 //! server's business. Meaning lives in the engine; what is here is the wire: paths (`routes`), what a request wants
-//! (`actions`), who may want it (`auth`), headers, resource ids (`rid`), error texts (`errors`), and one file for each
+//! (`actions`), who wants it (`auth`) and may (`access`), headers, resource ids (`rid`), error texts (`errors`), and one file for each
 //! kind of resource. `support` lists every route with what this server does about it.
 //!
 //! ```text
-//! Request ─ routes ─ actions ─ auth ─┬─ account, databases, containers, offers, ranges, conflicts
-//!                                    ├─ items, patch, batch, partition_key_delete
-//!                                    ├─ feed, changes                       pages with continuations
-//!                                    └─ query/                              feeds filtered by SQL
+//! Request ─ routes ─ actions ─ auth ─ access ─┬─ account, databases, containers, offers, ranges, conflicts
+//!                                             ├─ users, permissions
+//!                                             ├─ items, patch, batch, partition_key_delete
+//!                                             ├─ feed, changes              pages with continuations
+//!                                             └─ query/                     feeds filtered by SQL
 //! ```
 //!
-//! Deliberately missing until their time: users, permissions and resource tokens, scripts, client encryption keys, the
-//! binary form of batches and of answers (items may come in it: `binary_json`), and the direct protocol.
+//! Deliberately missing until their time: scripts, client encryption keys, the binary form of batches and of answers (items may come in it: `binary_json`), and the direct protocol.
 
+mod access;
 mod account;
 mod actions;
 mod auth;
@@ -37,6 +38,7 @@ mod offers;
 mod paging;
 mod partition_key_delete;
 mod patch;
+mod permissions;
 mod query;
 mod ranges;
 mod resource_feed;
@@ -47,8 +49,10 @@ mod service;
 mod session;
 mod support;
 mod throughput;
+mod users;
 mod write;
 
+pub use actions::OPERATIONS;
 pub use config::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY, ServiceConfig,
 };

@@ -1,4 +1,4 @@
-//! Feeds of databases, containers and offers: all of them, page by page, or those that a query selects.
+//! Feeds of databases, containers, offers, users and permissions: all of them, page by page, or those that a query selects.
 //!
 //! The whole list is in memory, so a page is a slice of it. Entries are ordered by their number, which is the order of
 //! creation and never changes; the continuation is the number of the last entry of the page, so entries that come or
@@ -42,6 +42,19 @@ impl Feed<'_> {
         let rows = rows.filter(|(place, _)| after.is_none_or(|after| *place > after)).collect();
         page(context, self.key, self.rid, rows)
     }
+}
+
+/// A page of a long feed, of which only what the page needs is written: `entries` gives those after a number, at most so many.
+pub fn list_after(
+    context: &Context<'_>,
+    key: &str,
+    rid: &str,
+    entries: impl FnOnce(u32, usize) -> Vec<Entry>,
+) -> Result<Answer> {
+    let after = position(context)?.unwrap_or(0);
+    // One more tells whether there is another page.
+    let entries = entries(after, page_items(context)?.saturating_add(1));
+    page(context, key, rid, entries.into_iter().map(|entry| (entry.number, entry.json)).collect())
 }
 
 fn page(context: &Context<'_>, key: &str, rid: &str, mut rows: Vec<(u32, Vec<u8>)>) -> Result<Answer> {

@@ -11,7 +11,8 @@
 //!
 //! The item part is little-endian: clients recover the order of creation from it and break ties of ORDER BY with
 //! it. The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range. Offers
-//! are 3 bytes. Users, permissions and scripts are deliberately missing until they exist.
+//! are 3 bytes. A user is like a container with the top bit clear, a permission is its user and 8 bytes more. Scripts
+//! are deliberately missing until they exist.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;
@@ -39,6 +40,8 @@ pub enum Rid {
     Container { database: u32, container: u32 },
     Item { database: u32, container: u32, number: u64 },
     Range { database: u32, container: u32, range: u32 },
+    User { database: u32, user: u32 },
+    Permission { database: u32, user: u32, permission: u32 },
 }
 
 impl Rid {
@@ -54,7 +57,12 @@ impl Rid {
         match length {
             3 => Some(Rid::Offer(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]))),
             4 => Some(Rid::Database(word(0))),
-            8 | 16 if word(4) & CONTAINER_BIT == 0 => None,
+            8 if word(4) & CONTAINER_BIT == 0 => Some(Rid::User { database: word(0), user: word(4) }),
+            16 if word(4) & CONTAINER_BIT == 0 => {
+                let number = u64::from(word(8)) << 32 | u64::from(word(12));
+                let permission = u32::try_from(number.swap_bytes()).ok()?;
+                Some(Rid::Permission { database: word(0), user: word(4), permission })
+            }
             8 => Some(Rid::Container { database: word(0), container: word(4) & !CONTAINER_BIT }),
             16 => {
                 let (database, container) = (word(0), word(4) & !CONTAINER_BIT);
@@ -81,6 +89,24 @@ pub fn offer_rid(number: u32) -> String {
 
 pub fn database_rid(number: u32) -> String {
     RID.encode(number.to_be_bytes())
+}
+
+pub fn user_rid(database: u32, user: u32) -> String {
+    RID.encode(user_bytes(database, user))
+}
+
+pub fn permission_rid(database: u32, user: u32, permission: u32) -> String {
+    let mut bytes = [0u8; 16];
+    bytes[..8].copy_from_slice(&user_bytes(database, user));
+    bytes[8..].copy_from_slice(&u64::from(permission).to_le_bytes());
+    RID.encode(bytes)
+}
+
+fn user_bytes(database: u32, user: u32) -> [u8; 8] {
+    let mut bytes = [0u8; 8];
+    bytes[..4].copy_from_slice(&database.to_be_bytes());
+    bytes[4..].copy_from_slice(&(user & !CONTAINER_BIT).to_be_bytes());
+    bytes
 }
 
 /// The rid of a container, kept in both forms because every item of an answer is written with it.
@@ -174,19 +200,21 @@ mod tests {
 
     #[test]
     fn names_and_damaged_rids_are_no_rids() {
-        for text in [
-            "",
-            "mydatabase",
-            "database",
-            "AAAAAQ=",
-            "AAAAAQ===",
-            "AAAAAQ/=",
-            "AAAAAQAAAAI=",
-            "AAAAAYAAAALoAwAAAAAA8A==",
-        ] {
+        for text in
+            ["", "mydatabase", "database", "AAAAAQ=", "AAAAAQ===", "AAAAAQ/=", "AAAAAYAAAALoAwAAAAAA8A=="]
+        {
             assert_eq!(Rid::parse(text), None, "{text}");
         }
         assert_eq!(Rid::parse(&"A".repeat(10_000)), None);
+    }
+
+    #[test]
+    fn users_and_permissions_read_back() {
+        assert_eq!(user_rid(1, 2), "AAAAAQAAAAI=");
+        assert_eq!(Rid::parse("AAAAAQAAAAI="), Some(Rid::User { database: 1, user: 2 }));
+        let rid = permission_rid(1, 2, 1000);
+        assert_eq!(Rid::parse(&rid), Some(Rid::Permission { database: 1, user: 2, permission: 1000 }));
+        assert_eq!(Rid::parse("AAAAAQAAAAL---------_w=="), None);
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub enum Resource {
     PartitionKeyDelete,
     Offers,
     Offer,
+    Users,
+    User,
+    Permissions,
+    Permission,
     /// A kind of resource that the service has and this server does not offer yet.
     Absent {
         keyword: &'static str,
@@ -69,8 +73,8 @@ const ROUTES: &[(&[&str], Resource, Resource)] = &[
     (&["dbs", "colls", "sprocs"], absent("sprocs"), absent("sprocs")),
     (&["dbs", "colls", "triggers"], absent("triggers"), absent("triggers")),
     (&["dbs", "colls", "udfs"], absent("udfs"), absent("udfs")),
-    (&["dbs", "users"], absent("users"), absent("users")),
-    (&["dbs", "users", "permissions"], absent("permissions"), absent("permissions")),
+    (&["dbs", "users"], Resource::Users, Resource::User),
+    (&["dbs", "users", "permissions"], Resource::Permissions, Resource::Permission),
     (&["dbs", "clientencryptionkeys"], absent("clientencryptionkeys"), absent("clientencryptionkeys")),
     (&["addresses"], absent("addresses"), absent("addresses")),
 ];
@@ -98,7 +102,7 @@ impl<'a> Path<'a> {
         Ok(Path { resource, resource_type, feed, segments, length, raw: trimmed })
     }
 
-    /// The n-th id of the path: 0 the database or offer, 1 the container, 2 the item.
+    /// The n-th id of the path: 0 the database or offer, 1 the container or user, 2 the item or permission.
     pub fn id(&self, n: usize) -> &str {
         let at = n * 2 + 1;
         if at < self.length { &self.segments[at] } else { "" }

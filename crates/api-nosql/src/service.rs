@@ -1,8 +1,8 @@
 //! One request from decoded HTTP to an answer: route, decide, authorize, act, render.
 //!
 //! ```text
-//! path ── routes ── Path ── actions ── Action ── auth ── Access ── databases, containers, items … ── Answer
-//!                     └───────────── every step may end in an ApiError, which is rendered as JSON ──────┘
+//! path ── routes ── Path ── actions ── Action ── auth ── Caller ── access ── Limits ── databases, items … ── Answer
+//!                     └───────────── every step may end in an ApiError, which is rendered as JSON ──────────┘
 //! ```
 //!
 //! Nothing here knows a socket or a runtime; the server hands in a whole request and gets a whole response. Paths are
@@ -18,8 +18,9 @@ use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_engine::{Account, Container, Database, Ref};
 
+use crate::access::{self, Limits};
 use crate::actions::{self, Action};
-use crate::auth::{Authorizer, Claim};
+use crate::auth::{Authorizer, Caller, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
 use crate::headers::{self, Answer, At, ServiceHeaders};
@@ -27,7 +28,7 @@ use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::{
     account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
-    query, ranges,
+    permissions, query, ranges, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -61,7 +62,7 @@ pub struct Service {
     pub(crate) account: Arc<Account>,
     pub(crate) config: ServiceConfig,
     pub(crate) headers: ServiceHeaders,
-    authorizer: Authorizer,
+    pub(crate) authorizer: Authorizer,
     lengthy: Lengthy,
 }
 
@@ -69,6 +70,9 @@ pub struct Service {
 pub(crate) struct Context<'a> {
     pub service: &'a Service,
     pub action: Action,
+    pub caller: &'a Caller,
+    /// What the caller may not touch although the action is permitted. Applied in `scope`.
+    pub limits: &'a Limits,
     pub path: &'a Path<'a>,
     pub headers: &'a HeaderMap,
     pub uri: &'a Uri,
@@ -78,7 +82,7 @@ pub(crate) struct Context<'a> {
 
 impl Service {
     pub fn new(account: Arc<Account>, config: ServiceConfig) -> Service {
-        let authorizer = Authorizer::new(&config.keys, config.auth_clock_skew_s);
+        let authorizer = Authorizer::new(&config.keys, account.number(), config.auth_clock_skew_s);
         let headers = ServiceHeaders::new(&config.version);
         Service { account, config, headers, authorizer, lengthy: |work| work() }
     }
@@ -104,16 +108,18 @@ impl Service {
             Ok(path) => match actions::decide(path.resource, &parts.method, &parts.headers) {
                 // Which verbs a resource has is no secret, but who asks must be known before anything else is said.
                 Err(error) => {
-                    self.authorize(&parts.method, path, &parts.headers, true, now_ms).and(Err(error))
+                    self.recognise(&parts.method, path, &parts.headers, now_ms).and_then(|_| Err(error))
                 }
                 Ok(action) => {
                     operation = action.name();
-                    match self.authorize(&parts.method, path, &parts.headers, action.is_read(), now_ms) {
+                    match self.admit(action, &parts.method, path, &parts.headers, now_ms) {
                         Err(error) => Err(error),
-                        Ok(()) => {
+                        Ok((caller, limits)) => {
                             let context = Context {
                                 service: self,
                                 action,
+                                caller: &caller,
+                                limits: &limits,
                                 path,
                                 headers: &parts.headers,
                                 uri: &parts.uri,
@@ -145,15 +151,28 @@ impl Service {
         response
     }
 
-    fn authorize(
+    fn recognise(
         &self,
         method: &Method,
         path: &Path<'_>,
         headers: &HeaderMap,
-        read_only: bool,
         now_ms: u64,
-    ) -> Result<()> {
-        self.authorizer.authorize(&Claim { method, path, headers, read_only, now_ms }).map(|_| ())
+    ) -> Result<Caller> {
+        self.authorizer.recognise(&Claim { method, path, headers, now_ms })
+    }
+
+    /// Who asks, and within which limits.
+    fn admit(
+        &self,
+        action: Action,
+        method: &Method,
+        path: &Path<'_>,
+        headers: &HeaderMap,
+        now_ms: u64,
+    ) -> Result<(Caller, Limits)> {
+        let caller = self.recognise(method, path, headers, now_ms)?;
+        let limits = access::permit(&self.account, &caller, &access::Request { action, path, headers })?;
+        Ok((caller, limits))
     }
 
     /// The client's own id for the request, or a new one.
@@ -249,6 +268,18 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::QueryOffers => offers::query(context),
         Action::ReadOffer => offers::read(context),
         Action::ReplaceOffer => offers::replace(context).await,
+        Action::ListUsers => users::list(context),
+        Action::QueryUsers => context.lengthy(|| users::query(context)),
+        Action::CreateUser | Action::UpsertUser => users::create_or_upsert(context).await,
+        Action::ReadUser => users::read(context),
+        Action::ReplaceUser => users::replace(context).await,
+        Action::DeleteUser => users::delete(context).await,
+        Action::ListPermissions => permissions::list(context),
+        Action::QueryPermissions => context.lengthy(|| permissions::query(context)),
+        Action::CreatePermission | Action::UpsertPermission => permissions::create_or_upsert(context).await,
+        Action::ReadPermission => permissions::read(context),
+        Action::ReplacePermission => permissions::replace(context).await,
+        Action::DeletePermission => permissions::delete(context).await,
         Action::ReadAbsent | Action::WriteAbsent => Err(absent(context)),
     }
 }
@@ -308,27 +339,15 @@ impl<'a> Context<'a> {
 
     /// The database that the path names, by name or by rid.
     pub fn database(&self) -> Result<Arc<Database>> {
-        let id = self.path.id(0);
-        let named = self.account().database(Ref::Name(id));
-        let found = match (named, Rid::parse(id)) {
-            (Err(_), Some(Rid::Database(number))) => self.account().database(Ref::Number(number)),
-            (named, _) => named,
-        };
-        found.map_err(|error| ApiError::from_engine(error, Plane::Resources))
+        find_database(self.account(), self.path.id(0))
+            .map_err(|error| ApiError::from_engine(error, Plane::Resources))
     }
 
     /// The container that the path names, by name or by rid.
     pub fn container(&self) -> Result<Arc<Container>> {
         let database = self.database()?;
-        let id = self.path.id(1);
-        let named = database.container(Ref::Name(id));
-        let found = match (named, Rid::parse(id)) {
-            (Err(_), Some(Rid::Container { database: owner, container })) if owner == database.number => {
-                database.container(Ref::Number(container))
-            }
-            (named, _) => named,
-        };
-        found.map_err(|error| ApiError::from_engine(error, Plane::Resources))
+        find_container(&database, self.path.id(1))
+            .map_err(|error| ApiError::from_engine(error, Plane::Resources))
     }
 
     /// The same for requests about what is inside: a client that remembers an earlier container of the same name is
@@ -352,6 +371,24 @@ impl<'a> Context<'a> {
 
     pub fn content_type(&self) -> &'a str {
         self.text(CONTENT_TYPE).unwrap_or("")
+    }
+}
+
+/// The database with this name or rid.
+pub(crate) fn find_database(account: &Account, id: &str) -> orrery_engine::Result<Arc<Database>> {
+    match (account.database(Ref::Name(id)), Rid::parse(id)) {
+        (Err(_), Some(Rid::Database(number))) => account.database(Ref::Number(number)),
+        (named, _) => named,
+    }
+}
+
+/// The container of the database with this name or rid.
+pub(crate) fn find_container(database: &Database, id: &str) -> orrery_engine::Result<Arc<Container>> {
+    match (database.container(Ref::Name(id)), Rid::parse(id)) {
+        (Err(_), Some(Rid::Container { database: owner, container })) if owner == database.number => {
+            database.container(Ref::Number(container))
+        }
+        (named, _) => named,
     }
 }
 

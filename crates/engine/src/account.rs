@@ -1,4 +1,4 @@
-//! Everything one server holds: databases, containers and offers, and the calls that change them.
+//! Everything one server holds: databases, containers, offers and users, and the calls that change them.
 //!
 //! Reading never waits: names and numbers resolve in an immutable view that each change replaces. Changing goes to
 //! the catalog's one writer (see `catalog::writer`) and comes back as a future; when it is ready the change is
@@ -11,6 +11,7 @@ use futures_channel::oneshot;
 use orrery_storage::{SpaceId, Store};
 use parking_lot::Mutex;
 
+use crate::access::{Permission, PermissionDefinition, User, Users};
 use crate::catalog::view::{Containers, View};
 use crate::catalog::writer::{Mailbox, Writer};
 use crate::catalog::{CATALOG_SPACE, load};
@@ -46,12 +47,21 @@ pub struct Database {
     pub ts: u32,
     pub(crate) identity: Arc<DatabaseIdentity>,
     pub(crate) containers: ArcSwap<Containers>,
+    pub(crate) users: ArcSwap<Users>,
 }
 
 impl Database {
     pub(crate) fn new(number: u32, name: String, etag: Etag, ts: u32) -> Database {
         let identity = Arc::new(DatabaseIdentity { number, name: name.clone() });
-        Database { number, name, etag, ts, identity, containers: ArcSwap::default() }
+        Database {
+            number,
+            name,
+            etag,
+            ts,
+            identity,
+            containers: ArcSwap::default(),
+            users: ArcSwap::default(),
+        }
     }
 
     /// In creation order.
@@ -66,6 +76,24 @@ impl Database {
             Ref::Number(number) => containers.by_number.get(&number),
         };
         found.cloned().ok_or_else(Error::not_found)
+    }
+
+    /// Up to `limit` users with a number above `after`, in creation order.
+    pub fn users(&self, after: u32, limit: usize) -> Vec<Arc<User>> {
+        self.users.load().after(after).take(limit).cloned().collect()
+    }
+
+    pub fn user_count(&self) -> usize {
+        self.users.load().len()
+    }
+
+    /// Of all its users together.
+    pub fn permission_count(&self) -> usize {
+        self.users.load().permission_count()
+    }
+
+    pub fn user(&self, by: Ref<'_>) -> Result<Arc<User>> {
+        self.users.load().get(by)
     }
 }
 
@@ -217,6 +245,91 @@ impl Account {
         let container = container.clone();
         let if_match = if_match.map(str::to_owned);
         self.change(move |writer| writer.delete_container(&container, if_match.as_deref())).await
+    }
+}
+
+/// Users and their permissions. Both are named by number: a handle may be older than the change it asks for.
+impl Account {
+    pub async fn create_user(&self, database: u32, name: &str) -> Result<Arc<User>> {
+        let name = name.to_owned();
+        self.change(move |writer| writer.create_user(database, name)).await
+    }
+
+    /// The user and whether it is new.
+    pub async fn upsert_user(
+        &self,
+        database: u32,
+        name: &str,
+        if_match: Option<&str>,
+    ) -> Result<(Arc<User>, bool)> {
+        let (name, if_match) = (name.to_owned(), if_match.map(str::to_owned));
+        self.change(move |writer| writer.upsert_user(database, name, if_match.as_deref())).await
+    }
+
+    pub async fn replace_user(
+        &self,
+        database: u32,
+        user: u32,
+        name: &str,
+        if_match: Option<&str>,
+    ) -> Result<Arc<User>> {
+        let (name, if_match) = (name.to_owned(), if_match.map(str::to_owned));
+        self.change(move |writer| writer.replace_user(database, user, name, if_match.as_deref())).await
+    }
+
+    /// Deletes a user with its permissions.
+    pub async fn delete_user(&self, database: u32, user: u32, if_match: Option<&str>) -> Result<()> {
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.delete_user(database, user, if_match.as_deref())).await
+    }
+
+    pub async fn create_permission(
+        &self,
+        database: u32,
+        user: u32,
+        definition: PermissionDefinition,
+    ) -> Result<Arc<Permission>> {
+        self.change(move |writer| writer.create_permission(database, user, definition)).await
+    }
+
+    /// The permission and whether it is new.
+    pub async fn upsert_permission(
+        &self,
+        database: u32,
+        user: u32,
+        definition: PermissionDefinition,
+        if_match: Option<&str>,
+    ) -> Result<(Arc<Permission>, bool)> {
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.upsert_permission(database, user, definition, if_match.as_deref()))
+            .await
+    }
+
+    pub async fn replace_permission(
+        &self,
+        database: u32,
+        user: u32,
+        permission: u32,
+        definition: PermissionDefinition,
+        if_match: Option<&str>,
+    ) -> Result<Arc<Permission>> {
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| {
+            writer.replace_permission(database, user, permission, definition, if_match.as_deref())
+        })
+        .await
+    }
+
+    pub async fn delete_permission(
+        &self,
+        database: u32,
+        user: u32,
+        permission: u32,
+        if_match: Option<&str>,
+    ) -> Result<()> {
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.delete_permission(database, user, permission, if_match.as_deref()))
+            .await
     }
 }
 

@@ -10,10 +10,12 @@
 //! ```
 //!
 //! - `account`, `catalog/`: what exists, durably, and who changes it.
+//! - `access`: users and permissions.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
 //! - `partition/`, `item`, `feed`, `batch`, `charge`: one physical partition and what happens inside.
 
+pub mod access;
 pub mod account;
 pub mod batch;
 mod catalog;
@@ -30,6 +32,9 @@ pub mod offer;
 pub mod partition;
 pub mod sweeper;
 
+pub use access::{
+    PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, RESOURCE_BYTES_MAX, USERS_MAX, User,
+};
 pub use account::{Account, Database, DatabaseIdentity, Ref};
 pub use batch::*;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};

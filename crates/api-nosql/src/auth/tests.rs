@@ -23,9 +23,10 @@ struct Attempt {
     path: &'static str,
     authorization: Option<String>,
     date: Option<&'static str>,
-    read_only: bool,
     now_ms: u64,
 }
+
+const WRITER: Caller = Caller::Key { place: 0, writes: true };
 
 impl Attempt {
     fn new(method: Method, path: &'static str, signed: &str) -> Attempt {
@@ -33,7 +34,6 @@ impl Attempt {
         let signature = sign(&key, signed);
         Attempt {
             keys: AccountKeys { primary: key, ..AccountKeys::default() },
-            read_only: method == Method::GET,
             method,
             path,
             authorization: Some(encode(&format!("type=master&ver=1.0&sig={signature}"))),
@@ -42,7 +42,7 @@ impl Attempt {
         }
     }
 
-    fn run(&self) -> std::result::Result<Access, (u16, String)> {
+    fn run(&self) -> std::result::Result<Caller, (u16, String)> {
         let mut headers = HeaderMap::new();
         if let Some(text) = &self.authorization {
             headers.insert(AUTHORIZATION, HeaderValue::from_str(text).unwrap());
@@ -51,15 +51,9 @@ impl Attempt {
             headers.insert(X_MS_DATE, HeaderValue::from_static(date));
         }
         let path = Path::parse(self.path).unwrap();
-        let claim = Claim {
-            method: &self.method,
-            path: &path,
-            headers: &headers,
-            read_only: self.read_only,
-            now_ms: self.now_ms,
-        };
-        Authorizer::new(&self.keys, 900)
-            .authorize(&claim)
+        let claim = Claim { method: &self.method, path: &path, headers: &headers, now_ms: self.now_ms };
+        Authorizer::new(&self.keys, 1, 900)
+            .recognise(&claim)
             .map_err(|error| (error.status.as_u16(), error.message.clone()))
     }
 }
@@ -72,13 +66,9 @@ fn encode(text: &str) -> String {
 fn the_documented_example_is_accepted() {
     let mut attempt = Attempt::new(Method::GET, "/dbs/ToDoList", "");
     attempt.authorization = Some(encode(&format!("type=master&ver=1.0&sig={EXAMPLE_SIGNATURE}")));
-    assert_eq!(attempt.run(), Ok(Access::ReadWrite));
+    assert_eq!(attempt.run(), Ok(WRITER));
     attempt.authorization = Some(format!("type=master&ver=1.0&sig={EXAMPLE_SIGNATURE}"));
-    assert_eq!(
-        attempt.run(),
-        Ok(Access::ReadWrite),
-        "clients that do not encode, with a plus in the signature"
-    );
+    assert_eq!(attempt.run(), Ok(WRITER), "clients that do not encode, with a plus in the signature");
 }
 
 #[test]
@@ -86,7 +76,7 @@ fn links_are_accepted_in_every_form_that_clients_sign() {
     let date = EXAMPLE_DATE.to_lowercase();
     let check = |method: Method, path: &'static str, signed: &str| {
         let text = format!("{}\n{signed}\n{date}\n\n", method.as_str().to_lowercase());
-        assert_eq!(Attempt::new(method, path, &text).run(), Ok(Access::ReadWrite), "{path} as {signed}");
+        assert_eq!(Attempt::new(method, path, &text).run(), Ok(WRITER), "{path} as {signed}");
     };
     check(Method::GET, "/", "\n");
     check(Method::POST, "/dbs", "dbs\n");
@@ -153,46 +143,25 @@ fn a_request_without_a_date_is_401() {
     assert_eq!(attempt.run().unwrap_err().0, 401, "signed, but no date");
 }
 
-/// Keys × verbs: who may do what.
 #[test]
-fn read_only_keys_read_and_nothing_else() {
+fn each_key_is_recognised_by_its_place() {
     type Slot = fn(&mut AccountKeys) -> &mut Vec<u8>;
-    let slots: [(&str, Slot, bool); 4] = [
-        ("primary", |keys| &mut keys.primary, true),
-        ("secondary", |keys| &mut keys.secondary, true),
-        ("primary_readonly", |keys| &mut keys.primary_readonly, false),
-        ("secondary_readonly", |keys| &mut keys.secondary_readonly, false),
+    let slots: [(Slot, bool); 4] = [
+        (|keys| &mut keys.primary, true),
+        (|keys| &mut keys.secondary, true),
+        (|keys| &mut keys.primary_readonly, false),
+        (|keys| &mut keys.secondary_readonly, false),
     ];
-    let verbs = [
-        (Method::GET, "/dbs/d/colls/c/docs/i", "docs\ndbs/d/colls/c/docs/i", true),
-        (Method::POST, "/dbs/d/colls/c/docs", "docs\ndbs/d/colls/c", true),
-        (Method::POST, "/dbs/d/colls/c/docs", "docs\ndbs/d/colls/c", false),
-        (Method::PUT, "/dbs/d/colls/c/docs/i", "docs\ndbs/d/colls/c/docs/i", false),
-        (Method::PATCH, "/dbs/d/colls/c/docs/i", "docs\ndbs/d/colls/c/docs/i", false),
-        (Method::DELETE, "/dbs/d", "dbs\ndbs/d", false),
-    ];
-    for (name, slot, writes) in slots {
-        for (method, path, signed, read_only) in &verbs {
-            let text =
-                format!("{}\n{signed}\n{}\n\n", method.as_str().to_lowercase(), EXAMPLE_DATE.to_lowercase());
-            let mut attempt = Attempt::new(method.clone(), path, &text);
-            let key = std::mem::take(&mut attempt.keys.primary);
-            // Every slot holds a key of its own, the one under test holds the signer's.
-            for (n, fill) in [&mut attempt.keys.primary, &mut attempt.keys.secondary].into_iter().enumerate()
-            {
-                *fill = vec![n as u8 + 1; 64];
-            }
-            *slot(&mut attempt.keys) = key;
-            attempt.read_only = *read_only;
-            match attempt.run() {
-                Ok(_) => assert!(writes || *read_only, "{name} {method}"),
-                Err((status, message)) => {
-                    assert!(!writes && !read_only, "{name} {method}: {message}");
-                    assert_eq!(status, 403);
-                    assert!(message.starts_with("Insufficient permissions"), "{message}");
-                }
-            }
+    let text = format!("get\ndbs\ndbs/d\n{}\n\n", EXAMPLE_DATE.to_lowercase());
+    for (place, (slot, writes)) in slots.iter().enumerate() {
+        let mut attempt = Attempt::new(Method::GET, "/dbs/d", &text);
+        let key = std::mem::take(&mut attempt.keys.primary);
+        // Every slot holds a key of its own, the one under test holds the signer's.
+        for (n, (fill, _)) in slots.iter().enumerate() {
+            *fill(&mut attempt.keys) = vec![n as u8 + 1; 64];
         }
+        *slot(&mut attempt.keys) = key;
+        assert_eq!(attempt.run(), Ok(Caller::Key { place, writes: *writes }));
     }
 }
 
@@ -235,5 +204,99 @@ fn the_emulators_directory_token_is_good_only_with_the_well_known_key() {
     check(EMULATOR_KEY, emulator_token(EMULATOR_KEY, "other", later), false);
     check(EMULATOR_KEY, emulator_token(EMULATOR_KEY, kid, 1), false);
     check(EMULATOR_KEY, "type=aad&ver=1.0&sig=a.b".to_owned(), false);
-    check(EMULATOR_KEY, "type=resource&ver=1.0&sig=a;b;".to_owned(), false);
+}
+
+fn grant() -> Grant {
+    Grant {
+        account: 0,
+        database: 2,
+        user: 3,
+        permission: 4,
+        mode: orrery_engine::PermissionMode::Read,
+        start_s: (EXAMPLE_MS / 1000) as u32,
+        expiry_s: (EXAMPLE_MS / 1000) as u32 + 600,
+        resource: "dbs/d/colls/c".to_owned(),
+        partition_key: None,
+    }
+}
+
+/// A token made by the key at `place` of account 1.
+fn resource_token(keys: &AccountKeys, place: usize) -> Option<String> {
+    Authorizer::new(keys, 1, 900).issue(&Caller::Key { place, writes: true }, &grant(), 7)
+}
+
+#[test]
+fn a_resource_token_is_recognised_with_or_without_encoding() {
+    let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
+    let token = resource_token(&attempt.keys, 0).unwrap();
+    attempt.date = None;
+    for text in [token.clone(), encode(&token), token.replace("ver=1&", "ver=1.0&")] {
+        attempt.authorization = Some(text);
+        let Ok(Caller::Token(got)) = attempt.run() else { panic!("{:?}", attempt.run()) };
+        assert_eq!(*got, Grant { account: 1, ..grant() });
+    }
+}
+
+#[test]
+fn a_resource_token_ends_with_its_time() {
+    let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
+    attempt.authorization = resource_token(&attempt.keys, 0);
+    for (later_ms, good) in
+        [(-900_000_i64, true), (-900_001, false), (0, true), (599_999, true), (600_000, false)]
+    {
+        attempt.now_ms = EXAMPLE_MS.saturating_add_signed(later_ms);
+        match attempt.run() {
+            Ok(_) => assert!(good, "{later_ms}"),
+            Err((status, message)) => {
+                assert!(!good, "{later_ms}");
+                assert_eq!(status, 403);
+                assert!(message.contains("token expiry time: Thu, 27 Apr 2017 01:01:12 GMT"), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resource_token_ends_with_the_key_it_was_made_under() {
+    let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
+    attempt.keys.secondary = vec![9; 64];
+    attempt.authorization = resource_token(&attempt.keys, 1);
+    assert!(attempt.run().is_ok());
+    attempt.keys.primary = vec![8; 64];
+    assert!(attempt.run().is_ok(), "the other key was changed");
+    attempt.keys.secondary = vec![7; 64];
+    let (status, message) = attempt.run().unwrap_err();
+    assert_eq!(status, 401);
+    assert!(message.starts_with("The input authorization token can't serve the request."), "{message}");
+    assert!(!message.contains("payload to sign"), "{message}");
+    // The same bytes as a key that only reads sign nothing.
+    attempt.keys.primary_readonly = vec![9; 64];
+    assert_eq!(attempt.run().unwrap_err().0, 401);
+}
+
+#[test]
+fn a_resource_token_is_good_for_its_account_alone() {
+    let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
+    let caller = Caller::Key { place: 0, writes: true };
+    attempt.authorization = Authorizer::new(&attempt.keys, 2, 900).issue(&caller, &grant(), 7);
+    assert_eq!(attempt.run().unwrap_err().0, 401);
+}
+
+#[test]
+fn only_keys_that_write_make_tokens() {
+    let keys = AccountKeys { primary: vec![1; 64], primary_readonly: vec![3; 64], ..AccountKeys::default() };
+    assert!(resource_token(&keys, 0).is_some());
+    assert!(resource_token(&keys, 1).is_none(), "the read-only key is the second that is there");
+    let authorizer = Authorizer::new(&keys, 1, 900);
+    assert!(authorizer.issue(&Caller::Directory, &grant(), 7).is_some());
+    assert!(authorizer.issue(&Caller::Token(Box::new(grant())), &grant(), 7).is_none());
+}
+
+#[test]
+fn a_malformed_resource_token_is_401() {
+    let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
+    for text in ["type=resource&ver=1&sig=", "type=resource&ver=1&sig=a;b;", "type=resource&ver=1&sig=;;"] {
+        attempt.authorization = Some(text.to_owned());
+        assert_eq!(attempt.run().unwrap_err().0, 401, "{text}");
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use orrery_model::PartitionKeyDefinition;
 
 use crate::account::{Database, Ref};
+use crate::catalog::access::prepare_user_delete;
 use crate::catalog::load::{history_of_rows, offer_of_row, slots_of_rows};
 use crate::catalog::rows::{ContainerRow, DatabaseRow, OfferRow, RangeRow, RangeStatus, RowKey, drop_value};
 use crate::catalog::view::Containers;
@@ -70,6 +71,9 @@ impl Writer {
         for container in &containers {
             self.prepare_container_delete(&mut change, container);
         }
+        for user in database.users.load().after(0) {
+            prepare_user_delete(&mut change, number, user);
+        }
         self.commit(change)?;
         self.databases.remove(&number);
         self.publish(|view| {
@@ -80,12 +84,13 @@ impl Writer {
             }
         });
         database.containers.store(Arc::new(Containers::default()));
+        database.users.store(Arc::default());
         containers.iter().for_each(|container| self.end(container));
         Ok(())
     }
 
     /// The present database, which the caller's handle may no longer be.
-    fn database(&self, number: u32) -> Result<Arc<Database>> {
+    pub(crate) fn database(&self, number: u32) -> Result<Arc<Database>> {
         self.view.load().database(Ref::Number(number)).cloned().ok_or_else(Error::not_found)
     }
 }
@@ -360,7 +365,7 @@ fn owner_of(container: &Container) -> OfferOwner {
     OfferOwner::Container(container.database().number, container.number())
 }
 
-fn check_match(etag: Etag, if_match: Option<&str>) -> Result<()> {
+pub(crate) fn check_match(etag: Etag, if_match: Option<&str>) -> Result<()> {
     match if_match {
         Some(header) if !etag.matches(header) => Err(Error::precondition_failed()),
         _ => Ok(()),
@@ -368,7 +373,7 @@ fn check_match(etag: Etag, if_match: Option<&str>) -> Result<()> {
 }
 
 /// Takes the next number; the last one of all is never given, so that a counter cannot wrap.
-fn next(counter: &mut u32, max: u32, what: &str) -> Result<u32> {
+pub(crate) fn next(counter: &mut u32, max: u32, what: &str) -> Result<u32> {
     let number = *counter;
     if number >= max {
         return Err(Error::new(Kind::Forbidden, format!("This account has used up its {what} numbers.")));

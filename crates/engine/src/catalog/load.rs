@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use orrery_storage::{Commit, Direction, KeyRange, Space, SpaceId, Table};
 
+use crate::access::{User, Users};
 use crate::account::{Database, Ref, Shared};
+use crate::catalog::access::{permission_of_row, user_of_row};
+use crate::catalog::access_rows::{PermissionRow, UserRow};
 use crate::catalog::rows::{
     ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, damaged,
 };
@@ -36,6 +39,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     let mut databases = HashMap::new();
     let mut containers: BTreeMap<(u32, u32), (ContainerRow, RangeRows)> = BTreeMap::new();
     let mut drops = BTreeSet::new();
+    let mut users: BTreeMap<(u32, u32), User> = BTreeMap::new();
 
     let mut rows = space.snapshot()?.scan(Table::Feed, KeyRange::all(), Direction::Forward);
     while let Some(row) = rows.next_row() {
@@ -60,6 +64,13 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
                 view.insert_offer(Arc::new(offer_of_row(number, &OfferRow::decode(&row.value)?)))
             }
             RowKey::Drop(space) => drop(drops.insert(space)),
+            RowKey::User(database, number) => {
+                users.insert((database, number), user_of_row(number, UserRow::decode(&row.value)?));
+            }
+            RowKey::Permission(database, user, number) => users
+                .get_mut(&(database, user))
+                .ok_or_else(|| damaged(&format!("permission {number} belongs to no user")))?
+                .insert(Arc::new(permission_of_row(number, PermissionRow::decode(&row.value)?))),
         }
     }
 
@@ -85,6 +96,8 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
         }
     }
 
+    load_users(&view, users)?;
+
     let meta = match meta {
         Some(meta) => meta,
         None if view.databases_by_number.is_empty() && drops.is_empty() => found(shared, space)?,
@@ -92,6 +105,20 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     };
     view.lsn = meta.lsn;
     Ok(Loaded { meta, view, databases, drops })
+}
+
+fn load_users(view: &View, users: BTreeMap<(u32, u32), User>) -> Result<()> {
+    let mut by_database: HashMap<u32, Users> = HashMap::new();
+    for ((database, _), user) in users {
+        by_database.entry(database).or_default().insert(Arc::new(user));
+    }
+    for (number, users) in by_database {
+        let database = view.database(Ref::Number(number));
+        let database =
+            database.ok_or_else(|| damaged(&format!("users belong to database {number}, which is none")))?;
+        database.users.store(Arc::new(users));
+    }
+    Ok(())
 }
 
 pub(crate) fn offer_of_row(number: u32, row: &OfferRow) -> Offer {

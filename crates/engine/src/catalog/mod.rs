@@ -1,4 +1,5 @@
-//! What exists: databases, containers with their ranges, offers, and the spaces still to be dropped.
+//! What exists: databases, containers with their ranges, offers, users with their permissions, and the spaces still
+//! to be dropped.
 //!
 //! The truth is the rows of space 0 (`rows`). `load` reads them once at the start; `writer` is the one thread that
 //! changes them, each change as one atomic commit; `view` is what readers see, replaced after the commit and never
@@ -7,6 +8,8 @@
 //! Numbers of databases, containers, offers and spaces are given once and never again: clients hold on to rids,
 //! and a space that is being dropped must not be someone else's.
 
+pub(crate) mod access;
+pub(crate) mod access_rows;
 pub(crate) mod changes;
 pub(crate) mod load;
 pub(crate) mod rows;

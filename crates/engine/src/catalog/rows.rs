@@ -10,7 +10,8 @@
 //! | drop | `05`, space | nothing: the space is to be dropped |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
-//! range of keys. Tags from `10` on are left for resources that come later (users, permissions, scripts).
+//! range of keys. Tags `10` and `11` are users and permissions, see `access_rows`; those after them are left for
+//! resources that come later.
 //!
 //! Every value starts with the version of its row kind. A row of an unknown version is refused by name: a newer
 //! program wrote it, and guessing could lose what it said.
@@ -27,6 +28,8 @@ const TAG_CONTAINER: u8 = 2;
 const TAG_RANGE: u8 = 3;
 const TAG_OFFER: u8 = 4;
 const TAG_DROP: u8 = 5;
+const TAG_USER: u8 = 0x10;
+const TAG_PERMISSION: u8 = 0x11;
 
 /// The version that every row kind is written with today.
 const VERSION: u8 = 1;
@@ -40,6 +43,10 @@ pub(crate) enum RowKey {
     Range(u32, u32, u32),
     Offer(u32),
     Drop(u32),
+    /// Database and user.
+    User(u32, u32),
+    /// Database, user and permission.
+    Permission(u32, u32, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +63,7 @@ pub(crate) struct MetaRow {
 pub(crate) struct DatabaseRow {
     pub(crate) lsn: u64,
     pub(crate) ts: u32,
+    /// Containers and users draw their numbers from it.
     pub(crate) next_container: u32,
     pub(crate) name: String,
 }
@@ -114,6 +122,8 @@ impl RowKey {
             RowKey::Range(database, container, range) => (TAG_RANGE, &[database, container, range]),
             RowKey::Offer(number) => (TAG_OFFER, &[number]),
             RowKey::Drop(space) => (TAG_DROP, &[space]),
+            RowKey::User(database, user) => (TAG_USER, &[database, user]),
+            RowKey::Permission(database, user, number) => (TAG_PERMISSION, &[database, user, number]),
         };
         let mut key = Vec::with_capacity(1 + 4 * numbers.len());
         key.push(tag);
@@ -136,6 +146,8 @@ impl RowKey {
             (TAG_RANGE, 3) => Some(RowKey::Range(number(0), number(1), number(2))),
             (TAG_OFFER, 1) => Some(RowKey::Offer(number(0))),
             (TAG_DROP, 1) => Some(RowKey::Drop(number(0))),
+            (TAG_USER, 2) => Some(RowKey::User(number(0), number(1))),
+            (TAG_PERMISSION, 3) => Some(RowKey::Permission(number(0), number(1), number(2))),
             _ => None,
         }
     }
@@ -295,29 +307,33 @@ pub(crate) fn damaged(what: &str) -> Error {
     Error::internal(format!("The catalog is damaged: {what}."))
 }
 
-fn start() -> Vec<u8> {
+pub(super) fn start() -> Vec<u8> {
     vec![VERSION]
 }
 
-fn put_u32(out: &mut Vec<u8>, number: u32) {
+pub(super) fn put_u32(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-fn put_u64(out: &mut Vec<u8>, number: u64) {
+pub(super) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_be_bytes());
 }
 
 /// Length, then the bytes. A value is bounded by the store's own limit, far below 4 GiB.
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u32(out, bytes.len() as u32);
     out.extend_from_slice(bytes);
 }
 
-struct Reader<'v>(&'v [u8]);
+pub(super) struct Reader<'v>(&'v [u8]);
 
 impl<'v> Reader<'v> {
     /// Reads a whole value: its version must be known and no byte may be left over.
-    fn read<T>(kind: &str, value: &'v [u8], fields: impl FnOnce(&mut Reader<'v>) -> Option<T>) -> Result<T> {
+    pub(super) fn read<T>(
+        kind: &str,
+        value: &'v [u8],
+        fields: impl FnOnce(&mut Reader<'v>) -> Option<T>,
+    ) -> Result<T> {
         match value.split_first() {
             Some((&VERSION, rest)) => {
                 let mut reader = Reader(rest);
@@ -338,26 +354,26 @@ impl<'v> Reader<'v> {
         Some(*taken)
     }
 
-    fn u8(&mut self) -> Option<u8> {
+    pub(super) fn u8(&mut self) -> Option<u8> {
         self.take::<1>().map(|[byte]| byte)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_be_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_be_bytes)
     }
 
-    fn bytes(&mut self) -> Option<&'v [u8]> {
+    pub(super) fn bytes(&mut self) -> Option<&'v [u8]> {
         let length = self.u32()? as usize;
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn text(&mut self) -> Option<String> {
+    pub(super) fn text(&mut self) -> Option<String> {
         String::from_utf8(self.bytes()?.to_vec()).ok()
     }
 }
@@ -412,6 +428,8 @@ mod tests {
             RowKey::Range(1, 2, 3),
             RowKey::Offer(4),
             RowKey::Drop(5),
+            RowKey::User(1, 6),
+            RowKey::Permission(1, 6, 7),
         ];
         for key in keys {
             assert_eq!(RowKey::decode(&key.encode()), Some(key));

@@ -139,6 +139,8 @@ impl Writer {
     pub(crate) fn commit(&mut self, prepared: Prepared) -> Result<()> {
         let Prepared { meta, mut commit, .. } = prepared;
         commit.put(Table::Feed, RowKey::Meta.encode(), meta.encode());
+        // A commit that the store refuses for its size would make it refuse every later one, too.
+        commit.check()?;
         self.space.commit(commit, self.shared.config.durability)?;
         self.meta = meta;
         Ok(())

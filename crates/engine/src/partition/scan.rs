@@ -102,13 +102,16 @@ impl Partition {
             ScanPosition::Created { after } => Some(*after),
             _ => None,
         };
+        let only = only_rows_of(span);
         // The partition may have grown since the scan began; the heap keeps the earliest items and stays bounded.
         let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
         let mut cut_off = false;
         let mut rows = snapshot.scan(Table::Index, self.order_range(span), Direction::Forward);
         while let Some(row) = rows.next_row().transpose()? {
             let number = keys::order_number(&row.key).ok_or_else(|| rows::damaged("order"))?;
-            if after.is_some_and(|after| number <= after) {
+            if after.is_some_and(|after| number <= after)
+                || only.as_ref().is_some_and(|prefix| !row.value.starts_with(prefix))
+            {
                 continue;
             }
             earliest.push((number, row.value));
@@ -145,11 +148,7 @@ impl Partition {
         {
             range.start = Bound::Excluded(after.clone());
         }
-        // Different keys can share an EPK; the rows of one tell which is whose.
-        let only = match span {
-            Span::Key { epk, key } => Some(Target::new(epk, key, "").key),
-            _ => None,
-        };
+        let only = only_rows_of(span);
         let mut rows = snapshot.scan(Table::Index, range, Direction::Forward);
         while let Some(row) = rows.next_row().transpose()? {
             if only.as_ref().is_some_and(|prefix| !row.value.starts_with(prefix)) {
@@ -171,6 +170,15 @@ impl Partition {
             Span::Epk { min, max } => keys::order_in_epk_range(min.as_bytes(), max.as_bytes()),
             Span::Key { epk, .. } => keys::order_of_epk(epk.as_bytes()),
         }
+    }
+}
+
+/// Different keys can share an EPK; what the rows of a span begin with tells whose they are. A position comes from
+/// outside, so no order of scanning may rely on the other one's having looked.
+fn only_rows_of(span: &Span) -> Option<Bytes> {
+    match span {
+        Span::Key { epk, key } => Some(Target::new(epk, key, "").key),
+        _ => None,
     }
 }
 
