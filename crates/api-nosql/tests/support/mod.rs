@@ -33,9 +33,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// `config` may set `consistency` and `partition_throughput_limit`.
+    /// `config` may set `consistency`, `partition_throughput_limit` and `seed`, which makes it another account.
     pub fn new(config: &Value) -> Client {
-        let env = Arc::new(TestEnv::new(START_MS, 7));
+        let env = Arc::new(TestEnv::new(START_MS, config["seed"].as_u64().unwrap_or(7)));
         let mut engine = EngineConfig::default();
         if let Some(limit) = config["partition_throughput_limit"].as_u64() {
             engine.partition_throughput_limit = limit as u32;
@@ -64,6 +64,10 @@ impl Client {
             },
         );
         Client { service, env, keys }
+    }
+
+    pub fn now_s(&self) -> u64 {
+        self.env.now_ms() / 1000
     }
 
     pub fn advance_ms(&self, ms: u64) {
