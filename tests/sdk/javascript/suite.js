@@ -12,6 +12,7 @@ import { readFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CosmosClient, PartitionKeyKind } from "@azure/cosmos";
+import { addAccess } from "./access.js";
 
 const { COSMOS_ENDPOINT, COSMOS_KEY, COSMOS_CA_FILE } = process.env;
 const agent = COSMOS_CA_FILE ? new Agent({ ca: readFileSync(COSMOS_CA_FILE), keepAlive: true }) : undefined;
@@ -370,6 +371,8 @@ test("another client reads what a session token promises", async ({ database, it
 test("a wrong key opens nothing", async ({ database }) => {
   await refused(401, connect({ key: "d3Jvbmc=" }).database(database.id).read());
 });
+
+addAccess(test, { connect, create, refused });
 
 const selected = tests.filter((each) => each.name.includes(process.argv[2] ?? ""));
 const client = connect();

@@ -18,6 +18,8 @@ from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, excep
 from azure.cosmos.documents import SSLConfiguration
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
+import access
+
 ENDPOINT = os.environ["COSMOS_ENDPOINT"]
 KEY = os.environ["COSMOS_KEY"]
 CA_FILE = os.environ.get("COSMOS_CA_FILE")
@@ -499,6 +501,9 @@ def a_weaker_consistency_is_allowed_and_a_stronger_one_is_not(f):
 def a_wrong_key_opens_nothing(f):
     error = refused(401, lambda: connect(key="d3Jvbmc=").get_database_client(f.database.id).read())
     assert "Unauthorized" in str(error)
+
+
+access.add_to(case, connect, refused)
 
 
 def main():

@@ -28,7 +28,7 @@ import java.util.UUID;
  *
  * <pre>COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [COSMOS_CA_FILE=cert.pem] java ... suite.Suite [WORD]</pre>
  *
- * This class connects, runs the cases of {@link Cases} and counts. With COSMOS_CA_FILE the certificate is verified
+ * This class connects, runs the cases of {@link Cases} and {@link AccessCases} and counts. With COSMOS_CA_FILE the certificate is verified
  * against that file alone. The last line is {@code N passed, N failed}, and so says the exit status.
  */
 final class Suite {
@@ -58,13 +58,16 @@ final class Suite {
     }
 
     static CosmosClient connect(String key, ConsistencyLevel level) {
+        return builder().key(key).consistencyLevel(level).buildClient();
+    }
+
+    /** A client but for what it identifies itself with. */
+    static CosmosClientBuilder builder() {
         return new CosmosClientBuilder()
             .endpoint(System.getenv("COSMOS_ENDPOINT"))
-            .key(key)
             .gatewayMode()
-            .consistencyLevel(level)
-            .contentResponseOnWriteEnabled(true)
-            .buildClient();
+            .consistencyLevel(ConsistencyLevel.SESSION)
+            .contentResponseOnWriteEnabled(true);
     }
 
     CosmosContainer container(CosmosContainerProperties properties, ThroughputProperties throughput) {
@@ -160,6 +163,7 @@ final class Suite {
         trust(System.getenv("COSMOS_CA_FILE"));
         Map<String, Case> cases = new LinkedHashMap<>();
         Cases.addTo(cases);
+        AccessCases.addTo(cases);
         Suite suite = new Suite();
         int passed = 0;
         int failed = 0;
