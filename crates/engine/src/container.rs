@@ -24,7 +24,7 @@ use crate::definition::ContainerDefinition;
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
-use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope};
+use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span};
 use crate::item::{ItemReply, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::Partition;
 
@@ -251,6 +251,11 @@ impl Container {
             return Err(Error::new(Kind::PartitionKeyMismatch, KEY_TOO_LONG));
         }
         Ok(definition.partition_key.effective_prefix(key))
+    }
+
+    /// What a scope means inside each of its partitions.
+    pub fn span_of(&self, scope: &Scope) -> Result<Span> {
+        crate::feed::span_of(self, scope)
     }
 
     /// Partitions that were opened so far; the others have no work in the background.

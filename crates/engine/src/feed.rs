@@ -203,7 +203,7 @@ pub(crate) fn read_changes(
     Ok(ChangesPage { items: found.items, lsn: found.lsn, more: found.more, charge_ru, at: found.at })
 }
 
-fn span_of(container: &Container, scope: &Scope) -> Result<Span> {
+pub(crate) fn span_of(container: &Container, scope: &Scope) -> Result<Span> {
     Ok(match scope {
         Scope::All | Scope::Range(_) => Span::All,
         Scope::Epk { min, max, .. } => Span::Epk { min: min.clone(), max: max.clone() },

@@ -30,6 +30,7 @@ pub mod feed;
 pub mod item;
 pub mod offer;
 pub mod partition;
+pub mod query;
 pub mod sweeper;
 
 pub use access::{
@@ -51,3 +52,6 @@ pub use item::*;
 pub use offer::{Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
 pub use partition::Partition;
+pub use query::{
+    PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf, SystemProperties,
+};

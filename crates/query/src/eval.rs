@@ -232,11 +232,13 @@ impl<'a> Frame<'a> {
             return self.bindings(plan, &mut emit);
         };
         let mut groups = Groups::new(grouping);
+        let mut number = 0;
         let _ = self.bindings(plan, &mut |frame| {
-            groups.add(grouping, frame)?;
+            number += 1;
+            groups.add(grouping, number, frame)?;
             GO_ON
         })?;
-        for (keys, results) in groups.into_results(grouping) {
+        for (_, keys, results) in groups.into_results() {
             bind_group(grouping, self, keys, results);
             if emit(self)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -310,11 +312,20 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Groups under construction, in the order they appeared.
+/// Groups under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     index: HashMap<Vec<u8>, usize>,
-    groups: Vec<(Vec<Value>, Vec<Accumulator>)>,
+    groups: Vec<Group>,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Group {
+    /// The lowest number of a row in it: groups come out in the order in which they would have appeared.
+    first: u64,
+    keys: Vec<Value>,
+    accumulators: Vec<Accumulator>,
 }
 
 impl Groups {
@@ -322,43 +333,57 @@ impl Groups {
         let mut groups = Groups::default();
         if grouping.keys.is_empty() {
             // Aggregates without GROUP BY have one group, even of no rows.
-            groups.groups.push((Vec::new(), fresh(grouping)));
+            groups.groups.push(Group { first: 0, keys: Vec::new(), accumulators: fresh(grouping) });
         }
         groups
     }
 
-    pub fn add<'a>(&mut self, grouping: &'a Grouping, frame: &mut Frame<'a>) -> Evaluated<()> {
-        let mut key = Vec::new();
-        let mut values = Vec::with_capacity(grouping.keys.len());
-        for (node, _) in &grouping.keys {
+    /// Adds the row that the frame holds; `number` says when it would have come.
+    pub fn add<'a>(&mut self, grouping: &'a Grouping, number: u64, frame: &mut Frame<'a>) -> Evaluated<()> {
+        let at = self.find(grouping, number, frame)?;
+        let group = &mut self.groups[at];
+        group.first = group.first.min(number);
+        for ((_, node, _), accumulator) in grouping.aggregates.iter().zip(&mut group.accumulators) {
             let value = frame.eval(node)?;
-            canonical(&value, &mut key);
-            values.push(value);
-        }
-        // Without keys there is the one group, and nothing to look up.
-        let found = if grouping.keys.is_empty() { Some(&0) } else { self.index.get(&key) };
-        let at = match found {
-            Some(at) => *at,
-            None => {
-                frame.budget.hold(2 * key.len() + 64 * grouping.aggregates.len())?;
-                let values = values.iter().map(Eval::to_value).collect();
-                self.groups.push((values, fresh(grouping)));
-                self.index.insert(key, self.groups.len() - 1);
-                self.groups.len() - 1
-            }
-        };
-        for (position, (_, node, _)) in grouping.aggregates.iter().enumerate() {
-            let value = frame.eval(node)?;
-            self.groups[at].1[position].add(&value, &mut frame.budget)?;
+            accumulator.add(&value, &mut frame.budget)?;
         }
         Ok(())
     }
 
-    /// Keys and aggregate results of each group.
-    pub fn into_results(self, _: &Grouping) -> impl Iterator<Item = (Vec<Value>, Vec<Value>)> {
-        self.groups
-            .into_iter()
-            .map(|(keys, accumulators)| (keys, accumulators.into_iter().map(Accumulator::result).collect()))
+    fn find<'a>(
+        &mut self,
+        grouping: &'a Grouping,
+        number: u64,
+        frame: &mut Frame<'a>,
+    ) -> Evaluated<usize> {
+        // Without keys there is the one group, and nothing to look up.
+        if grouping.keys.is_empty() {
+            return Ok(0);
+        }
+        self.scratch.clear();
+        for (node, _) in &grouping.keys {
+            canonical(&frame.eval(node)?, &mut self.scratch);
+        }
+        if let Some(at) = self.index.get(&self.scratch) {
+            return Ok(*at);
+        }
+        frame.budget.hold(2 * self.scratch.len() + 64 * grouping.aggregates.len())?;
+        let mut keys = Vec::with_capacity(grouping.keys.len());
+        for (node, _) in &grouping.keys {
+            keys.push(frame.eval(node)?.to_value());
+        }
+        self.groups.push(Group { first: number, keys, accumulators: fresh(grouping) });
+        self.index.insert(self.scratch.clone(), self.groups.len() - 1);
+        Ok(self.groups.len() - 1)
+    }
+
+    /// First number, keys and aggregate results of each group, in the order of the first.
+    pub fn into_results(mut self) -> impl Iterator<Item = (u64, Vec<Value>, Vec<Value>)> {
+        self.groups.sort_by_key(|group| group.first);
+        self.groups.into_iter().map(|group| {
+            let results = group.accumulators.into_iter().map(Accumulator::result).collect();
+            (group.first, group.keys, results)
+        })
     }
 }
 

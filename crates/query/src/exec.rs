@@ -5,8 +5,13 @@
 //! they must, within `HELD_BYTES_MAX`, and emit in `finish`. Either side can stop: the sink when its page
 //! is full, the execution when TOP or LIMIT is reached.
 //!
+//! Items may come in any order. Each has a number by which equal rows are told apart: rows with equal sort keys
+//! come out by number, and groups by the lowest number in them, so that the result does not depend on the order in
+//! which storage yields items.
+//!
 //! A page ends anywhere, also in the middle of an item that a JOIN multiplies. [`Execution::progress`] says
-//! how to go on: from which item, and what [`Execution::resume`] must know about the rows delivered before.
+//! how to go on: from which item, and what [`Execution::resume`] must know about the rows delivered before. Sorted
+//! queries go on after a [`SortPosition`], wherever their items come from then.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -44,6 +49,15 @@ pub struct Progress {
     pub repeat_item: bool,
 }
 
+/// The last row that a sorted query has counted: where it goes on, even if the data has changed meanwhile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SortPosition {
+    pub keys: Vec<Value>,
+    pub number: u64,
+    /// How many rows of that item were counted; a JOIN makes several.
+    pub rows: u64,
+}
+
 /// Takes one row of JSON text; answers whether it wants another.
 pub type Sink<'s> = dyn FnMut(&[u8]) -> Flow + 's;
 
@@ -57,8 +71,22 @@ pub struct Execution<'p> {
     seen: HashSet<Vec<u8>>,
     groups: Option<Groups>,
     sorted: Vec<SortedRow>,
-    /// The keys of the last row that a limited sort still keeps.
-    cutoff: Option<Vec<Value>>,
+    /// The keys and the number of the last row that a limited sort still keeps.
+    cutoff: Option<(Vec<Value>, u64)>,
+    /// Items come in the order of the sort keys already, equal ones by number.
+    presorted: bool,
+    /// Rows up to here were counted by the pages before.
+    after: Option<SortPosition>,
+    /// Rows of the item at `after` that have been seen again.
+    after_rows: u64,
+    last: Option<SortPosition>,
+    /// Rows that earlier pages counted.
+    passed_before: u64,
+    /// The number of the item pushed last.
+    number: u64,
+    /// Items that passed the filter.
+    matched: u64,
+    scratch: Vec<u8>,
     ranked: Option<RankState>,
     signals: Vec<Vec<Signal>>,
     finished: bool,
@@ -72,6 +100,7 @@ pub struct Execution<'p> {
 
 struct SortedRow {
     keys: Vec<Value>,
+    number: u64,
     json: Vec<u8>,
 }
 
@@ -87,6 +116,14 @@ impl<'p> Execution<'p> {
             groups: compiled.plan.grouping.as_ref().map(Groups::new),
             sorted: Vec::new(),
             cutoff: None,
+            presorted: false,
+            after: None,
+            after_rows: 0,
+            last: None,
+            passed_before: 0,
+            number: 0,
+            matched: 0,
+            scratch: Vec::new(),
             ranked: compiled.rank.as_ref().map(RankState::new),
             signals: Vec::new(),
             finished: false,
@@ -105,9 +142,30 @@ impl<'p> Execution<'p> {
         Execution { passed, swallow, delivered, ..Execution::new(prepared) }
     }
 
+    /// Continues a sorted query after the row at which an earlier execution of it stopped, with `passed` rows counted.
+    pub fn resume_sorted(prepared: &'p Prepared, passed: u64, after: SortPosition) -> Execution<'p> {
+        Execution { passed, passed_before: passed, after: Some(after), ..Execution::new(prepared) }
+    }
+
+    /// Says that items will come in the order of the sort keys, equal ones by number: rows are emitted at once.
+    pub fn presorted(mut self) -> Execution<'p> {
+        self.presorted = true;
+        self
+    }
+
+    /// The last row that was counted, of a sorted query.
+    pub fn sort_position(&self) -> Option<&SortPosition> {
+        self.last.as_ref().or(self.after.as_ref())
+    }
+
     /// Rows counted against OFFSET, LIMIT and TOP so far.
     pub fn passed(&self) -> u64 {
         self.passed
+    }
+
+    /// Items that passed the filter so far.
+    pub fn matched(&self) -> u64 {
+        self.matched
     }
 
     /// Where this execution stands.
@@ -126,8 +184,20 @@ impl<'p> Execution<'p> {
         self.done || self.wanted().is_some_and(|wanted| self.passed >= wanted)
     }
 
-    /// Takes one item. `Stop` says that no further item can change the result, or that the sink is full.
+    /// Takes one item, with the next number. `Stop` says that no further item can change the result, or that the
+    /// sink is full.
     pub fn push(&mut self, row: RowView<'_>, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
+        self.push_numbered(row, self.number + 1, sink)
+    }
+
+    /// Takes one item by its own number.
+    pub fn push_numbered(
+        &mut self,
+        row: RowView<'_>,
+        number: u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, SqlError> {
+        self.number = number;
         if self.prepared.needs().from {
             self.run(Eval::Item(row), sink)
         } else {
@@ -157,12 +227,15 @@ impl<'p> Execution<'p> {
             _ => Vec::new(),
         };
         let mut flow = Flow::More;
+        let mut matched = false;
         let result = frame.bindings(&compiled.plan, &mut |frame| {
+            matched = true;
             flow = self.bound(frame, &signals, sink)?;
             Ok(if flow == Flow::More { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         });
         self.budget = std::mem::take(&mut frame.budget);
         let _ = result?;
+        self.matched += u64::from(matched);
         self.item_open = flow == Flow::Stop;
         Ok(flow)
     }
@@ -179,7 +252,7 @@ impl<'p> Execution<'p> {
     {
         let plan = &self.prepared.compiled.plan;
         if let (Some(grouping), Some(groups)) = (&plan.grouping, &mut self.groups) {
-            groups.add(grouping, frame)?;
+            groups.add(grouping, self.number, frame)?;
             return Ok(Flow::More);
         }
         self.project(frame, signals, sink)
@@ -200,9 +273,16 @@ impl<'p> Execution<'p> {
         for key in &compiled.order {
             keys.push(frame.eval(&key.node)?.to_value());
         }
+        if let Some(after) = &self.after {
+            let place = compare_keys(&keys, &after.keys, &compiled.order).then(self.number.cmp(&after.number));
+            if place.is_lt() || place.is_eq() && self.after_rows < after.rows {
+                self.after_rows += u64::from(place.is_eq());
+                return Ok(Flow::More);
+            }
+        }
         // A row that sorts behind all that can be emitted is not even projected.
-        if let Some(worst) = &self.cutoff
-            && compare_keys(&keys, worst, &compiled.order).is_ge()
+        if let Some((worst, number)) = &self.cutoff
+            && compare_keys(&keys, worst, &compiled.order).then(self.number.cmp(number)).is_ge()
         {
             return Ok(Flow::More);
         }
@@ -218,13 +298,19 @@ impl<'p> Execution<'p> {
             }
             frame.budget.hold(size)?;
         }
+        if compiled.rank.is_none() && (compiled.order.is_empty() || self.presorted) {
+            let mut json = std::mem::take(&mut self.scratch);
+            json.clear();
+            write_json(&row, &mut json)?;
+            self.counted(keys);
+            let flow = self.emit(&json, sink);
+            self.scratch = json;
+            return Ok(flow);
+        }
         let mut json = Vec::new();
         write_json(&row, &mut json)?;
-        if compiled.order.is_empty() && compiled.rank.is_none() {
-            return Ok(self.emit(&json, sink));
-        }
         frame.budget.hold(json.len() + 32 * keys.len())?;
-        self.sorted.push(SortedRow { keys, json });
+        self.sorted.push(SortedRow { keys, number: self.number, json });
         if compiled.rank.is_some() {
             self.signals.push(signals.to_vec());
         }
@@ -232,9 +318,21 @@ impl<'p> Execution<'p> {
         Ok(Flow::More)
     }
 
+    /// Remembers the row about to be emitted as the one to go on after.
+    fn counted(&mut self, keys: Vec<Value>) {
+        if keys.is_empty() {
+            return;
+        }
+        let before = self.last.as_ref().or(self.after.as_ref());
+        let again = before.filter(|last| last.number == self.number && last.keys == keys);
+        let rows = again.map_or(0, |last| last.rows) + 1;
+        self.last = Some(SortPosition { keys, number: self.number, rows });
+    }
+
     /// With a limit only the best rows can ever be emitted; the others are dropped from time to time.
     fn keep_best(&mut self, budget: &mut Budget) {
         let Some(wanted) = self.wanted() else { return };
+        let wanted = wanted.saturating_sub(self.passed_before);
         let slack = wanted.saturating_mul(2).max(SORTED_ROWS_SLACK);
         if wanted == 0 || self.ranked.is_some() || (self.sorted.len() as u64) < slack {
             return;
@@ -243,13 +341,15 @@ impl<'p> Execution<'p> {
         for dropped in self.sorted.drain(wanted as usize..) {
             budget.release(dropped.json.len() + 32 * dropped.keys.len());
         }
-        self.cutoff = self.sorted.last().map(|row| row.keys.clone());
+        self.cutoff = self.sorted.last().map(|row| (row.keys.clone(), row.number));
     }
 
-    /// Stable, so that equal keys keep the order of the items.
+    /// By the keys, then by number; stable, so that the rows of one item stay in order.
     fn sort(&mut self) {
         let order = &self.prepared.compiled.order;
-        self.sorted.sort_by(|left, right| compare_keys(&left.keys, &right.keys, order));
+        self.sorted.sort_by(|left, right| {
+            compare_keys(&left.keys, &right.keys, order).then(left.number.cmp(&right.number))
+        });
     }
 
     /// How many rows, in order, the query looks at; `None` for all.
@@ -266,7 +366,7 @@ impl<'p> Execution<'p> {
 
     fn is_complete(&self) -> bool {
         let waiting = self.groups.is_some()
-            || !self.prepared.compiled.order.is_empty()
+            || !self.prepared.compiled.order.is_empty() && !self.presorted
             || self.prepared.compiled.rank.is_some();
         !waiting && self.wanted().is_some_and(|wanted| self.passed >= wanted)
     }
@@ -307,9 +407,13 @@ impl<'p> Execution<'p> {
             let prepared = self.prepared;
             let mut frame = Frame::new(prepared.compiled.slot_count, &prepared.context);
             frame.budget = std::mem::take(&mut self.budget);
-            for (keys, results) in groups.into_results(grouping) {
+            let mut groups = groups.into_results().peekable();
+            while let Some((first, keys, results)) = groups.next() {
+                self.number = first;
                 bind_group(grouping, &mut frame, keys, results);
                 if self.project(&mut frame, &[], sink)? == Flow::Stop {
+                    // A page that ends with the last row has no page after it.
+                    self.done = groups.peek().is_none();
                     return Ok(Flow::Stop);
                 }
             }
@@ -318,15 +422,22 @@ impl<'p> Execution<'p> {
             (Some(rank), Some(state)) => {
                 let scores = state.scores(rank, &self.signals);
                 let mut order: Vec<usize> = (0..self.sorted.len()).collect();
-                order.sort_by(|left, right| scores[*right].total_cmp(&scores[*left]));
+                order.sort_by(|left, right| {
+                    let by_score = scores[*right].total_cmp(&scores[*left]);
+                    by_score.then(self.sorted[*left].number.cmp(&self.sorted[*right].number))
+                });
                 let mut rows: Vec<Option<SortedRow>> =
                     std::mem::take(&mut self.sorted).into_iter().map(Some).collect();
                 self.sorted = order.into_iter().filter_map(|at| rows[at].take()).collect();
             }
             _ => self.sort(),
         }
-        for row in std::mem::take(&mut self.sorted) {
+        let mut rows = std::mem::take(&mut self.sorted).into_iter();
+        while let Some(row) = rows.next() {
+            self.number = row.number;
+            self.counted(row.keys);
             if self.emit(&row.json, sink) == Flow::Stop {
+                self.done = rows.len() == 0;
                 return Ok(Flow::Stop);
             }
         }

@@ -86,57 +86,77 @@ impl Node {
         if let Node::Constant(value) = self { Some(value) } else { None }
     }
 
+    /// Whether the value depends on nothing but the slots: no dice, no clock that moves, no scripts.
+    pub fn is_pure(&self) -> bool {
+        let mut pure = true;
+        self.for_each_node(&mut |node| match node {
+            Node::Udf(..) => pure = false,
+            Node::Call(function, _) => pure &= function.deterministic,
+            _ => {}
+        });
+        pure
+    }
+
     /// Calls `visit` with every slot this expression reads, in subqueries too.
     pub fn for_each_slot(&self, visit: &mut dyn FnMut(usize)) {
+        self.for_each_node(&mut |node| {
+            if let Node::Slot(slot) = node {
+                visit(*slot);
+            }
+        });
+    }
+
+    /// Calls `visit` with this expression and everything inside it, in subqueries too.
+    pub fn for_each_node(&self, visit: &mut dyn FnMut(&Node)) {
+        visit(self);
         match self {
-            Node::Constant(_) => {}
-            Node::Slot(slot) => visit(*slot),
+            Node::Constant(_) | Node::Slot(_) => {}
             Node::Member(inner, _) | Node::Element(inner, _) | Node::Unary(_, inner) => {
-                inner.for_each_slot(visit);
+                inner.for_each_node(visit);
             }
             Node::Binary(_, left, right) | Node::Coalesce(left, right) => {
-                left.for_each_slot(visit);
-                right.for_each_slot(visit);
+                left.for_each_node(visit);
+                right.for_each_node(visit);
             }
             Node::Between { value: first, low: second, high: third, .. }
             | Node::Conditional(first, second, third) => {
-                first.for_each_slot(visit);
-                second.for_each_slot(visit);
-                third.for_each_slot(visit);
+                first.for_each_node(visit);
+                second.for_each_node(visit);
+                third.for_each_node(visit);
             }
             Node::In { needle, list, .. } => {
-                needle.for_each_slot(visit);
-                list.iter().for_each(|node| node.for_each_slot(visit));
+                needle.for_each_node(visit);
+                list.iter().for_each(|node| node.for_each_node(visit));
             }
             Node::Like { text, pattern, .. } => {
-                text.for_each_slot(visit);
+                text.for_each_node(visit);
                 if let Pattern::Computed(pattern, _) = pattern {
-                    pattern.for_each_slot(visit);
+                    pattern.for_each_node(visit);
                 }
             }
             Node::Logical(_, nodes) | Node::Array(nodes) | Node::Call(_, nodes) | Node::Udf(_, nodes) => {
-                nodes.iter().for_each(|node| node.for_each_slot(visit));
+                nodes.iter().for_each(|node| node.for_each_node(visit));
             }
-            Node::Object(members) => members.iter().for_each(|(_, node)| node.for_each_slot(visit)),
-            Node::Subquery(_, plan) => plan.for_each_slot(visit),
+            Node::Object(members) => members.iter().for_each(|(_, node)| node.for_each_node(visit)),
+            Node::Subquery(_, plan) => plan.for_each_node(visit),
         }
     }
 }
 
 impl Plan {
-    pub fn for_each_slot(&self, visit: &mut dyn FnMut(usize)) {
+    pub fn for_each_node(&self, visit: &mut dyn FnMut(&Node)) {
         for source in &self.sources {
             match &source.kind {
-                SourceKind::Value(node) | SourceKind::Elements(node) => node.for_each_slot(visit),
-                SourceKind::Rows(plan) | SourceKind::RowElements(plan) => plan.for_each_slot(visit),
+                SourceKind::Value(node) | SourceKind::Elements(node) => node.for_each_node(visit),
+                SourceKind::Rows(plan) | SourceKind::RowElements(plan) => plan.for_each_node(visit),
             }
-            source.filters.iter().for_each(|node| node.for_each_slot(visit));
+            source.filters.iter().for_each(|node| node.for_each_node(visit));
         }
-        self.guards.iter().for_each(|node| node.for_each_slot(visit));
+        self.guards.iter().for_each(|node| node.for_each_node(visit));
         if let Some(grouping) = &self.grouping {
-            grouping.keys.iter().for_each(|(node, _)| node.for_each_slot(visit));
-            grouping.aggregates.iter().for_each(|(_, node, _)| node.for_each_slot(visit));
+            grouping.keys.iter().for_each(|(node, _)| node.for_each_node(visit));
+            grouping.aggregates.iter().for_each(|(_, node, _)| node.for_each_node(visit));
         }
-        self.projection.for_each_slot(visit);
+        self.projection.for_each_node(visit);
     }
 }

@@ -129,6 +129,20 @@ impl Prepared {
         self.compiled.order.iter().filter_map(|key| Some((key.path.clone()?, key.descending))).collect()
     }
 
+    /// How many keys ORDER BY sorts by.
+    pub fn order_count(&self) -> usize {
+        self.compiled.order.len()
+    }
+
+    /// Whether the query has a filter that may be evaluated more than once for an item: the answer is always the same,
+    /// and no script runs.
+    pub fn filters_purely(&self) -> bool {
+        let plan = &self.compiled.plan;
+        let mut filters = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
+        let any = !plan.guards.is_empty() || plan.sources.iter().any(|source| !source.filters.is_empty());
+        any && filters.all(Node::is_pure)
+    }
+
     /// Whether the row is the item itself, as in `SELECT *` without joins: it can be copied out whole.
     pub fn is_whole_item(&self) -> bool {
         let plan = &self.compiled.plan;

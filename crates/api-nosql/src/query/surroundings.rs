@@ -1,13 +1,14 @@
 //! What a query sees besides its text: the clock, the container's policies, and the system properties of each item.
 
-use orrery_engine::Item;
+use orrery_engine::{Item, SystemOf, SystemProperties};
 use orrery_model::Value;
 use orrery_query::{ComputedProperty, DistanceFunction, QueryEnv, RowView};
 use orrery_sql::Direction;
 
-use crate::item_json::write_self;
+use crate::item_json::{write_etag, write_self};
 use crate::rid::{ContainerRid, ascii};
 use crate::service::{Context, Target};
+use crate::write::push_u64;
 
 /// 100-nanosecond steps in a millisecond.
 const TICKS_PER_MS: u64 = 10_000;
@@ -47,16 +48,58 @@ pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
     }
 }
 
-/// Calls `use_row` with an item and its system properties, in the order in which they are printed.
+/// The system properties of a container's items, in the order in which they are printed.
+pub struct WireSystem(pub ContainerRid);
+
+const SYSTEM: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+const RID: usize = 0;
+const SELF: usize = 1;
+const ETAG: usize = 2;
+const ATTACHMENTS: usize = 3;
+
+impl SystemProperties for WireSystem {
+    fn count(&self) -> usize {
+        SYSTEM.len()
+    }
+
+    fn name(&self, at: usize) -> &'static str {
+        SYSTEM[at]
+    }
+
+    fn value(&self, item: &Item, at: usize) -> Value {
+        match at {
+            RID => Value::String(ascii(&self.0.item(item.number)).to_owned()),
+            SELF => {
+                let mut link = Vec::with_capacity(80);
+                write_self(&mut link, &self.0, item.number);
+                Value::String(ascii(&link).to_owned())
+            }
+            ETAG => Value::String(item.etag.to_string()),
+            ATTACHMENTS => Value::String("attachments/".to_owned()),
+            _ => Value::Number(orrery_model::Number::Int(i64::from(item.ts))),
+        }
+    }
+
+    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
+        match at {
+            RID => {
+                out.push(b'"');
+                out.extend_from_slice(&self.0.item(item.number));
+                out.push(b'"');
+            }
+            SELF => {
+                out.push(b'"');
+                write_self(out, &self.0, item.number);
+                out.push(b'"');
+            }
+            ETAG => write_etag(out, item.etag),
+            ATTACHMENTS => out.extend_from_slice(b"\"attachments/\""),
+            _ => push_u64(out, u64::from(item.ts)),
+        }
+    }
+}
+
+/// Calls `use_row` with an item and its system properties.
 pub fn with_row<T>(rid: &ContainerRid, item: &Item, use_row: impl FnOnce(RowView<'_>) -> T) -> T {
-    let mut self_link = Vec::with_capacity(80);
-    write_self(&mut self_link, rid, item.number);
-    let system = [
-        ("_rid", Value::String(ascii(&rid.item(item.number)).to_owned())),
-        ("_self", Value::String(ascii(&self_link).to_owned())),
-        ("_etag", Value::String(item.etag.to_string())),
-        ("_attachments", Value::String("attachments/".to_owned())),
-        ("_ts", Value::Number(orrery_model::Number::Int(i64::from(item.ts)))),
-    ];
-    use_row(RowView { document: item.body(), system: &system, appended: usize::from(item.late_members) })
+    use_row(SystemOf { item, system: &WireSystem(*rid) }.row())
 }

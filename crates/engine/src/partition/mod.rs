@@ -20,6 +20,7 @@ mod by_number;
 mod changes;
 mod expiry;
 mod patch;
+mod reader;
 mod rows;
 mod scan;
 mod sizes;
@@ -51,6 +52,7 @@ use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 
 pub use changes::PartitionChanges;
+pub(crate) use reader::Reader;
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
 pub use ticket::wait;

@@ -106,7 +106,7 @@ impl Partition {
         // The partition may have grown since the scan began; the heap keeps the earliest items and stays bounded.
         let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
         let mut cut_off = false;
-        let mut rows = snapshot.scan(Table::Index, self.order_range(span), Direction::Forward);
+        let mut rows = snapshot.scan(Table::Index, order_range(span), Direction::Forward);
         while let Some(row) = rows.next_row().transpose()? {
             let number = keys::order_number(&row.key).ok_or_else(|| rows::damaged("order"))?;
             if after.is_some_and(|after| number <= after)
@@ -142,7 +142,7 @@ impl Partition {
         view: &View,
         mut page: Page,
     ) -> Result<(Vec<Item>, Option<ScanPosition>)> {
-        let mut range = self.order_range(span);
+        let mut range = order_range(span);
         if let ScanPosition::Keyed { after } = from
             && starts_before(&range, after)
         {
@@ -164,12 +164,13 @@ impl Partition {
         Ok((page.items, None))
     }
 
-    fn order_range(&self, span: &Span) -> KeyRange {
-        match span {
-            Span::All => keys::orders(),
-            Span::Epk { min, max } => keys::order_in_epk_range(min.as_bytes(), max.as_bytes()),
-            Span::Key { epk, .. } => keys::order_of_epk(epk.as_bytes()),
-        }
+}
+
+pub(super) fn order_range(span: &Span) -> KeyRange {
+    match span {
+        Span::All => keys::orders(),
+        Span::Epk { min, max } => keys::order_in_epk_range(min.as_bytes(), max.as_bytes()),
+        Span::Key { epk, .. } => keys::order_of_epk(epk.as_bytes()),
     }
 }
 
@@ -182,7 +183,7 @@ fn only_rows_of(span: &Span) -> Option<Bytes> {
     }
 }
 
-fn starts_before(range: &KeyRange, key: &[u8]) -> bool {
+pub(super) fn starts_before(range: &KeyRange, key: &[u8]) -> bool {
     match &range.start {
         Bound::Included(start) => start.as_ref() <= key,
         Bound::Excluded(start) => start.as_ref() < key,

@@ -1,0 +1,147 @@
+//! Queries inside one partition: a page at a time, on one snapshot.
+//!
+//! ```text
+//! Prepared query ── access plan ── items by key | in storage order | by creation | in index order ── Execution ── rows
+//! ```
+//!
+//! The evaluator of `orrery-query` decides what a query means; what is here finds the items it has to look at, in an order
+//! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
+//! (at most `ORDERED_SCAN_ITEMS_MAX` items) or few items were found (`CREATION_ORDER_FOUND_MAX`), else in storage order.
+//!
+//! - `position`: where the next page begins. `metrics`: what the page did. `charge`: what it costs.
+//! - `run`: the page itself.
+
+mod charge;
+mod metrics;
+mod position;
+mod run;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use orrery_model::Value;
+use orrery_query::{Prepared, RowView, SystemMembers};
+use orrery_sql::SqlError;
+
+use crate::error::{Error, Result};
+use crate::item::{Item, Position};
+use crate::partition::{Partition, Span};
+
+pub use metrics::QueryMetrics;
+pub use position::{Progress, QueryPosition};
+
+/// A query over one partition.
+pub struct PartitionQuery<'q> {
+    pub prepared: &'q Prepared,
+    pub span: &'q Span,
+    pub from: Option<&'q QueryPosition>,
+    pub limits: QueryLimits,
+    /// Set by whoever no longer wants the page; the query then ends with an error.
+    pub cancelled: Option<&'q AtomicBool>,
+    pub session: &'q [(u32, u64)],
+    pub system: &'q dyn SystemProperties,
+    /// Take times for the metrics.
+    pub timed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct QueryLimits {
+    /// Rows of a page. The first always fits.
+    pub rows: usize,
+    /// A page ends after the row that crosses this size.
+    pub bytes: usize,
+    /// A page that streams ends then with what it has; one that must see everything first goes on.
+    pub deadline: Option<Instant>,
+}
+
+/// The members that the wire adds to an item, in the order in which they are printed.
+pub trait SystemProperties: Sync {
+    fn count(&self) -> usize;
+
+    fn name(&self, at: usize) -> &'static str;
+
+    fn value(&self, item: &Item, at: usize) -> Value;
+
+    /// Appends the value as JSON.
+    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>);
+}
+
+/// The system members of one item.
+pub struct SystemOf<'i> {
+    pub item: &'i Item,
+    pub system: &'i dyn SystemProperties,
+}
+
+impl SystemOf<'_> {
+    /// The item as queries see it.
+    pub fn row(&self) -> RowView<'_> {
+        RowView {
+            document: self.item.body(),
+            system: self,
+            appended: usize::from(self.item.late_members),
+        }
+    }
+}
+
+impl SystemMembers for SystemOf<'_> {
+    fn count(&self) -> usize {
+        self.system.count()
+    }
+
+    fn name(&self, at: usize) -> &'static str {
+        self.system.name(at)
+    }
+
+    fn value(&self, at: usize) -> Value {
+        self.system.value(self.item, at)
+    }
+
+    fn write_json(&self, at: usize, out: &mut Vec<u8>) {
+        self.system.write_json(self.item, at, out);
+    }
+}
+
+/// A page of one partition; its rows went to the sink.
+#[derive(Debug)]
+pub struct QueryPage {
+    /// `None`: this was the last page of the partition.
+    pub next: Option<QueryPosition>,
+    pub rows: usize,
+    pub charge_ru: f64,
+    pub metrics: QueryMetrics,
+    pub at: Position,
+}
+
+#[derive(Debug)]
+pub enum QueryFailure {
+    Engine(Error),
+    /// The query itself went wrong while it ran: a result JSON cannot hold, a limit, a failing script.
+    Query { error: Box<SqlError>, charge_ru: f64, at: Position },
+}
+
+impl From<Error> for QueryFailure {
+    fn from(error: Error) -> QueryFailure {
+        QueryFailure::Engine(error)
+    }
+}
+
+impl PartitionQuery<'_> {
+    fn check_cancelled(&self) -> Result<()> {
+        if self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            return Err(Error::internal("The query was cancelled."));
+        }
+        Ok(())
+    }
+}
+
+impl Partition {
+    /// Runs one page. `sink` gets each row as JSON text.
+    pub fn query(
+        &self,
+        query: &PartitionQuery<'_>,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<QueryPage, QueryFailure> {
+        let reader = self.reader(query.session)?;
+        run::page(query, &reader, sink)
+    }
+}

@@ -1,0 +1,170 @@
+//! Where the next page of a query begins in its partition.
+//!
+//! A position names a place in the *result*, not in a plan: an item's number, an item's key, or the keys of the last sorted
+//! row. Whatever index the next page uses, and whatever was written meanwhile, it goes on behind that place, so positions
+//! outlive restarts, rebuilt indexes and changed estimates. Only queries that must see everything again (groups, DISTINCT)
+//! count the rows that were delivered.
+
+use bytes::Bytes;
+use orrery_model::{Raw, Value};
+use orrery_query::SortPosition;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryPosition {
+    /// In order of creation: go on with the first item whose number is at least this.
+    Created { from: u64, progress: Progress },
+    /// In storage order: go on with the first item whose key is at least this.
+    Stored { from: Bytes, progress: Progress },
+    /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT.
+    Sorted { after: SortPosition, passed: u64 },
+    /// Run again and leave out as many rows. `created` says in which order items are taken.
+    Delivered { rows: u64, created: bool },
+}
+
+/// What rows before a position mean for the rows after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Rows counted against OFFSET, LIMIT and TOP.
+    pub passed: u64,
+    /// Rows of the first item that were delivered already; a JOIN makes several.
+    pub swallow: u64,
+}
+
+const CREATED: u8 = 1;
+const STORED: u8 = 2;
+const SORTED: u8 = 3;
+const DELIVERED: u8 = 4;
+
+/// Sort keys longer than this are not carried by clients; such a query counts its rows instead.
+pub(super) const SORT_KEYS_BYTES_MAX: usize = 4 * 1024;
+
+impl QueryPosition {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32);
+        match self {
+            QueryPosition::Created { from, progress } => {
+                out.push(CREATED);
+                push_progress(&mut out, *progress);
+                out.extend_from_slice(&from.to_be_bytes());
+            }
+            QueryPosition::Stored { from, progress } => {
+                out.push(STORED);
+                push_progress(&mut out, *progress);
+                out.extend_from_slice(from);
+            }
+            QueryPosition::Sorted { after, passed } => {
+                out.push(SORTED);
+                for number in [*passed, after.number, after.rows] {
+                    out.extend_from_slice(&number.to_be_bytes());
+                }
+                out.extend_from_slice(&stored_keys(&after.keys));
+            }
+            QueryPosition::Delivered { rows, created } => {
+                out.extend_from_slice(&[DELIVERED, u8::from(*created)]);
+                out.extend_from_slice(&rows.to_be_bytes());
+            }
+        }
+        out
+    }
+
+    /// `None` when the bytes are no position.
+    pub fn decode(bytes: &[u8]) -> Option<QueryPosition> {
+        let (kind, rest) = bytes.split_first()?;
+        match *kind {
+            CREATED => {
+                let (progress, rest) = take_progress(rest)?;
+                Some(QueryPosition::Created { from: u64::from_be_bytes(rest.try_into().ok()?), progress })
+            }
+            STORED => {
+                let (progress, rest) = take_progress(rest)?;
+                (!rest.is_empty())
+                    .then(|| QueryPosition::Stored { from: Bytes::copy_from_slice(rest), progress })
+            }
+            SORTED => {
+                let (passed, rest) = take_u64(rest)?;
+                let (number, rest) = take_u64(rest)?;
+                let (rows, rest) = take_u64(rest)?;
+                let keys = keys_of(rest)?;
+                Some(QueryPosition::Sorted { after: SortPosition { keys, number, rows }, passed })
+            }
+            DELIVERED => {
+                let (created, rest) = rest.split_first()?;
+                let created = match created {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                };
+                let rows = u64::from_be_bytes(rest.try_into().ok()?);
+                Some(QueryPosition::Delivered { rows, created })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The keys as one stored document. Undefined cannot stand in an array, so each key is an array of one or of none.
+pub(super) fn stored_keys(keys: &[Value]) -> Vec<u8> {
+    let boxed = keys.iter().map(|key| match key {
+        Value::Undefined => Value::Array(Vec::new()),
+        defined => Value::Array(vec![defined.clone()]),
+    });
+    Value::Array(boxed.collect()).to_document()
+}
+
+fn keys_of(bytes: &[u8]) -> Option<Vec<Value>> {
+    let document = Raw::document(bytes).ok()?;
+    document.verify().ok()?;
+    let keys = document.to_value();
+    let keys = keys.as_array()?.iter().map(|key| match key.as_array()? {
+        [] => Some(Value::Undefined),
+        [key] => Some(key.clone()),
+        _ => None,
+    });
+    keys.collect()
+}
+
+fn push_progress(out: &mut Vec<u8>, progress: Progress) {
+    out.extend_from_slice(&progress.passed.to_be_bytes());
+    out.extend_from_slice(&progress.swallow.to_be_bytes());
+}
+
+fn take_progress(bytes: &[u8]) -> Option<(Progress, &[u8])> {
+    let (passed, rest) = take_u64(bytes)?;
+    let (swallow, rest) = take_u64(rest)?;
+    Some((Progress { passed, swallow }, rest))
+}
+
+fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_be_bytes(*number), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn positions_read_back_as_they_were_written() {
+        let progress = Progress { passed: 3, swallow: 1 };
+        let keys = vec![Value::Undefined, Value::Null, Value::from("é"), Value::from(7), Value::Array(vec![])];
+        for position in [
+            QueryPosition::Created { from: 9, progress },
+            QueryPosition::Stored { from: Bytes::from_static(b"key"), progress },
+            QueryPosition::Sorted { after: SortPosition { keys, number: 5, rows: 2 }, passed: 11 },
+            QueryPosition::Delivered { rows: 70, created: true },
+        ] {
+            assert_eq!(QueryPosition::decode(&position.encode()), Some(position));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_are_no_panic(kind in 0u8..6, rest: Vec<u8>) {
+            let bytes = [vec![kind], rest].concat();
+            if let Some(position) = QueryPosition::decode(&bytes) {
+                prop_assert_eq!(QueryPosition::decode(&position.encode()), Some(position));
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Random containers, items and queries, and the comparison of paged, planned queries with the naive evaluator.
+
+mod generate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use orrery_engine::{
+    EngineConfig, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits, QueryPage,
+    QueryPosition, Scope, SystemOf, SystemProperties,
+};
+use orrery_model::{PartitionKey, Value};
+use orrery_query::{Execution, Flow, Prepared, QueryEnv};
+use orrery_sql::Direction;
+use orrery_storage::MemoryStore;
+
+use super::items_support::{Fixture, key};
+pub use generate::Dice;
+
+pub struct Case {
+    fixture: Fixture,
+}
+
+/// System properties as the tests see them: a number for the resource id, the time of the write.
+pub struct TestSystem;
+
+impl SystemProperties for TestSystem {
+    fn count(&self) -> usize {
+        2
+    }
+
+    fn name(&self, at: usize) -> &'static str {
+        ["_rid", "_ts"][at]
+    }
+
+    fn value(&self, item: &Item, at: usize) -> Value {
+        Value::from(if at == 0 { item.number as i64 } else { i64::from(item.ts) })
+    }
+
+    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{}", if at == 0 { item.number } else { u64::from(item.ts) }).as_bytes());
+    }
+}
+
+/// Rows of a query, or the message it failed with.
+type Answer = Result<Vec<String>, String>;
+
+impl Case {
+    pub fn new(dice: &mut Dice) -> Case {
+        let throughput = if dice.one_in(3) { 25_000 } else { 400 };
+        let store = Arc::new(MemoryStore::new());
+        let config = EngineConfig::default();
+        let fixture = Fixture::over(store, config, generate::policy(dice), throughput);
+        let case = Case { fixture };
+        for at in 0..dice.below(60) {
+            case.fixture.create(&generate::item(dice, at)).unwrap();
+        }
+        for _ in 0..dice.below(20) {
+            let at = dice.below(60);
+            let text = generate::item(dice, at);
+            if dice.one_in(3) {
+                let pk = generate::partition_key(at);
+                let _ = case.fixture.delete(&pk, &format!("i{at}"));
+            } else {
+                case.fixture.upsert(&text).unwrap();
+            }
+        }
+        case
+    }
+
+    pub fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.fixture.container.partitions_of(&Scope::All).unwrap()
+    }
+
+    pub fn prepare(&self, text: &str) -> Result<Prepared, String> {
+        let query = orrery_sql::parse_query(text).map_err(|error| format!("{error:?}"))?;
+        let definition = self.fixture.container.definition();
+        let composite = definition.indexing.composite.iter().map(|index| {
+            let direction = |down| if down { Direction::Descending } else { Direction::Ascending };
+            index.iter().map(|part| (part.path.clone(), direction(part.descending))).collect()
+        });
+        let env = QueryEnv { composite_indexes: Some(composite.collect()), ..QueryEnv::default() };
+        Prepared::new(&query, &[], &env).map_err(|error| error.message)
+    }
+
+    pub fn page(
+        &self,
+        partition: &Partition,
+        scope: &Scope,
+        prepared: &Prepared,
+        from: Option<&QueryPosition>,
+        rows: usize,
+    ) -> Result<(Vec<String>, QueryPage), QueryFailure> {
+        let mut found = Vec::new();
+        let span = self.fixture.container.span_of(scope)?;
+        let query = PartitionQuery {
+            prepared,
+            span: &span,
+            from,
+            limits: QueryLimits { rows, bytes: 1 << 20, deadline: None },
+            cancelled: None,
+            session: &[],
+            system: &TestSystem,
+            timed: false,
+        };
+        let page =
+            partition.query(&query, &mut |row| found.push(String::from_utf8_lossy(row).into_owned()))?;
+        Ok((found, page))
+    }
+
+    /// All pages of a query, one after the other.
+    fn planned(&self, partition: &Partition, scope: &Scope, prepared: &Prepared, rows: usize) -> Answer {
+        let mut all = Vec::new();
+        let mut from: Option<QueryPosition> = None;
+        for _ in 0..10_000 {
+            let (found, page) = match self.page(partition, scope, prepared, from.as_ref(), rows) {
+                Ok(page) => page,
+                Err(QueryFailure::Query { error, .. }) => return Err(error.message.clone()),
+                Err(QueryFailure::Engine(error)) => panic!("{error:?}"),
+            };
+            assert!(found.len() <= rows.max(1));
+            all.extend(found);
+            match page.next {
+                None => return Ok(all),
+                // As a client carries it.
+                Some(next) => from = Some(QueryPosition::decode(&next.encode()).unwrap()),
+            }
+        }
+        panic!("the query has no end");
+    }
+
+    /// What the evaluator says over all items that the feed shows, by number.
+    fn naive(&self, scope: &Scope, prepared: &Prepared) -> Answer {
+        let mut page = PageRequest::new(1_000_000);
+        let mut items: BTreeMap<u64, Item> = BTreeMap::new();
+        loop {
+            let found = self.fixture.container.read_feed(scope, &page).unwrap();
+            items.extend(found.items.into_iter().map(|item| (item.number, item)));
+            match found.continuation {
+                None => break,
+                next => page.continuation = next,
+            }
+        }
+        let mut rows = Vec::new();
+        let mut sink = |json: &[u8]| {
+            rows.push(String::from_utf8_lossy(json).into_owned());
+            Flow::More
+        };
+        let mut execution = Execution::new(prepared);
+        let mut run = || {
+            for item in items.values() {
+                let row = SystemOf { item, system: &TestSystem };
+                if execution.push_numbered(row.row(), item.number, &mut sink)? == Flow::Stop {
+                    break;
+                }
+            }
+            execution.finish(&mut sink)
+        };
+        match run() {
+            Ok(_) => Ok(rows),
+            Err(error) => Err(error.message),
+        }
+    }
+}
+
+/// The scopes inside a partition that queries are asked about.
+fn scopes(partition: &Partition, dice: &mut Dice) -> Vec<Scope> {
+    let (min, max) = partition.bounds();
+    let mut scopes = vec![Scope::Range(partition.range_id())];
+    let pk = generate::partition_key(dice.below(60));
+    scopes.push(Scope::Epk { min: min.clone(), max: max.clone(), range: Some(partition.range_id()) });
+    scopes.push(Scope::Key(PartitionKey(key(&pk).0)));
+    scopes
+}
+
+pub fn check_case(seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
+    let case = Case::new(&mut dice);
+    for _ in 0..40 {
+        let text = generate::query(&mut dice);
+        let Ok(prepared) = case.prepare(&text) else { continue };
+        for partition in case.partitions() {
+            for scope in scopes(&partition, &mut dice) {
+                if let Scope::Key(key) = &scope
+                    && case.fixture.container.partition_of(key).unwrap().range_id() != partition.range_id()
+                {
+                    continue;
+                }
+                let expected = case.naive(&scope, &prepared);
+                for rows in [1_000, 1 + dice.below(7)] {
+                    let found = case.planned(&partition, &scope, &prepared, rows);
+                    assert_eq!(
+                        found, expected,
+                        "seed {seed}, {text}, pages of {rows}, {scope:?}, policy {}",
+                        case.fixture.container.definition().json["indexingPolicy"],
+                    );
+                }
+            }
+        }
+    }
+}
