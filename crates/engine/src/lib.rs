@@ -53,5 +53,6 @@ pub use offer::{Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
 pub use partition::Partition;
 pub use query::{
-    PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf, SystemProperties,
+    PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
+    SystemProperties,
 };

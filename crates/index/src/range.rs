@@ -31,6 +31,11 @@ impl ValueRange {
         ValueRange { start: vec![UNDEFINED], end: vec![OBJECT + 1], point: false }
     }
 
+    /// Whatever lies between two places of the order.
+    pub fn of_bytes(start: Vec<u8>, end: Vec<u8>) -> ValueRange {
+        ValueRange { start, end, point: false }
+    }
+
     /// What may equal a value.
     pub fn equal(value: &Value) -> ValueRange {
         let start = encoded(value);

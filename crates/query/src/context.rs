@@ -37,6 +37,17 @@ impl Context {
         }
     }
 
+    /// The same surroundings for another form of the same query.
+    pub(crate) fn again(&self) -> Context {
+        let random = self.shared().random;
+        Context {
+            now_ticks: self.now_ticks,
+            geometry: self.geometry,
+            udfs: self.udfs.clone(),
+            shared: Mutex::new(Shared { random, regexes: HashMap::new() }),
+        }
+    }
+
     fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
         // Nothing panics while it holds the lock, and what it guards is valid at every step.
         self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -350,12 +350,7 @@ impl Groups {
         Ok(())
     }
 
-    fn find<'a>(
-        &mut self,
-        grouping: &'a Grouping,
-        number: u64,
-        frame: &mut Frame<'a>,
-    ) -> Evaluated<usize> {
+    fn find<'a>(&mut self, grouping: &'a Grouping, number: u64, frame: &mut Frame<'a>) -> Evaluated<usize> {
         // Without keys there is the one group, and nothing to look up.
         if grouping.keys.is_empty() {
             return Ok(0);

@@ -206,6 +206,12 @@ impl<'p> Execution<'p> {
         }
     }
 
+    /// Takes one value in the place of an item, for a query that was rewritten to read it (see `access::Cover`).
+    pub fn push_value(&mut self, value: &Value, number: u64, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
+        self.number = number;
+        self.run(Eval::from_constant(value), sink)
+    }
+
     fn run(&mut self, item: Eval<'_>, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
         if self.is_complete() {
             return Ok(Flow::Stop);
@@ -274,7 +280,8 @@ impl<'p> Execution<'p> {
             keys.push(frame.eval(&key.node)?.to_value());
         }
         if let Some(after) = &self.after {
-            let place = compare_keys(&keys, &after.keys, &compiled.order).then(self.number.cmp(&after.number));
+            let place =
+                compare_keys(&keys, &after.keys, &compiled.order).then(self.number.cmp(&after.number));
             if place.is_lt() || place.is_eq() && self.after_rows < after.rows {
                 self.after_rows += u64::from(place.is_eq());
                 return Ok(Flow::More);

@@ -18,6 +18,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod aggregate;
 mod compare;
 mod compile;

@@ -57,6 +57,18 @@ impl LikePattern {
             .collect()
     }
 
+    /// Whether the pattern is plain text, without anything that stands for something else.
+    pub fn is_literal(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Exactly(_)))
+    }
+
+    /// Whether the pattern is plain text and then anything.
+    pub fn is_prefix(&self) -> bool {
+        self.parts.split_last().is_some_and(|(last, before)| {
+            *last == Part::Run && before.iter().all(|part| matches!(part, Part::Exactly(_)))
+        })
+    }
+
     pub fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let (mut at, mut part) = (0, 0);

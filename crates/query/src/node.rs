@@ -110,35 +110,72 @@ impl Node {
     pub fn for_each_node(&self, visit: &mut dyn FnMut(&Node)) {
         visit(self);
         match self {
-            Node::Constant(_) | Node::Slot(_) => {}
-            Node::Member(inner, _) | Node::Element(inner, _) | Node::Unary(_, inner) => {
-                inner.for_each_node(visit);
-            }
+            Node::Subquery(_, plan) => plan.for_each_node(visit),
+            node => node.for_each_child(&mut |child| child.for_each_node(visit)),
+        }
+    }
+
+    /// Calls `visit` with the operands of this expression. What a subquery holds is not among them.
+    pub fn for_each_child(&self, visit: &mut dyn FnMut(&Node)) {
+        match self {
+            Node::Constant(_) | Node::Slot(_) | Node::Subquery(..) => {}
+            Node::Member(inner, _) | Node::Element(inner, _) | Node::Unary(_, inner) => visit(inner),
             Node::Binary(_, left, right) | Node::Coalesce(left, right) => {
-                left.for_each_node(visit);
-                right.for_each_node(visit);
+                visit(left);
+                visit(right);
             }
             Node::Between { value: first, low: second, high: third, .. }
             | Node::Conditional(first, second, third) => {
-                first.for_each_node(visit);
-                second.for_each_node(visit);
-                third.for_each_node(visit);
+                visit(first);
+                visit(second);
+                visit(third);
             }
             Node::In { needle, list, .. } => {
-                needle.for_each_node(visit);
-                list.iter().for_each(|node| node.for_each_node(visit));
+                visit(needle);
+                list.iter().for_each(visit);
             }
             Node::Like { text, pattern, .. } => {
-                text.for_each_node(visit);
+                visit(text);
                 if let Pattern::Computed(pattern, _) = pattern {
-                    pattern.for_each_node(visit);
+                    visit(pattern);
                 }
             }
             Node::Logical(_, nodes) | Node::Array(nodes) | Node::Call(_, nodes) | Node::Udf(_, nodes) => {
-                nodes.iter().for_each(|node| node.for_each_node(visit));
+                nodes.iter().for_each(visit);
             }
-            Node::Object(members) => members.iter().for_each(|(_, node)| node.for_each_node(visit)),
-            Node::Subquery(_, plan) => plan.for_each_node(visit),
+            Node::Object(members) => members.iter().for_each(|(_, node)| visit(node)),
+        }
+    }
+
+    /// The same with operands that can be changed.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Node)) {
+        match self {
+            Node::Constant(_) | Node::Slot(_) | Node::Subquery(..) => {}
+            Node::Member(inner, _) | Node::Element(inner, _) | Node::Unary(_, inner) => visit(inner),
+            Node::Binary(_, left, right) | Node::Coalesce(left, right) => {
+                visit(left);
+                visit(right);
+            }
+            Node::Between { value: first, low: second, high: third, .. }
+            | Node::Conditional(first, second, third) => {
+                visit(first);
+                visit(second);
+                visit(third);
+            }
+            Node::In { needle, list, .. } => {
+                visit(needle);
+                list.iter_mut().for_each(visit);
+            }
+            Node::Like { text, pattern, .. } => {
+                visit(text);
+                if let Pattern::Computed(pattern, _) = pattern {
+                    visit(pattern);
+                }
+            }
+            Node::Logical(_, nodes) | Node::Array(nodes) | Node::Call(_, nodes) | Node::Udf(_, nodes) => {
+                nodes.iter_mut().for_each(visit);
+            }
+            Node::Object(members) => members.iter_mut().for_each(|(_, node)| visit(node)),
         }
     }
 }

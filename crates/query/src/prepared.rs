@@ -95,6 +95,11 @@ impl Prepared {
         Ok(Prepared { compiled, context: Context::new(env), shape })
     }
 
+    /// The same query with other expressions.
+    pub(crate) fn with(&self, compiled: CompiledQuery) -> Prepared {
+        Prepared { compiled, context: self.context.again(), shape: self.shape.clone() }
+    }
+
     pub fn needs(&self) -> &QueryShape {
         &self.shape
     }

@@ -163,7 +163,6 @@ impl Partition {
         }
         Ok((page.items, None))
     }
-
 }
 
 pub(super) fn order_range(span: &Span) -> KeyRange {

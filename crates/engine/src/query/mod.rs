@@ -75,11 +75,7 @@ pub struct SystemOf<'i> {
 impl SystemOf<'_> {
     /// The item as queries see it.
     pub fn row(&self) -> RowView<'_> {
-        RowView {
-            document: self.item.body(),
-            system: self,
-            appended: usize::from(self.item.late_members),
-        }
+        RowView { document: self.item.body(), system: self, appended: usize::from(self.item.late_members) }
     }
 }
 
@@ -116,7 +112,11 @@ pub struct QueryPage {
 pub enum QueryFailure {
     Engine(Error),
     /// The query itself went wrong while it ran: a result JSON cannot hold, a limit, a failing script.
-    Query { error: Box<SqlError>, charge_ru: f64, at: Position },
+    Query {
+        error: Box<SqlError>,
+        charge_ru: f64,
+        at: Position,
+    },
 }
 
 impl From<Error> for QueryFailure {

@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn positions_read_back_as_they_were_written() {
         let progress = Progress { passed: 3, swallow: 1 };
-        let keys = vec![Value::Undefined, Value::Null, Value::from("é"), Value::from(7), Value::Array(vec![])];
+        let keys =
+            vec![Value::Undefined, Value::Null, Value::from("é"), Value::from(7), Value::Array(vec![])];
         for position in [
             QueryPosition::Created { from: 9, progress },
             QueryPosition::Stored { from: Bytes::from_static(b"key"), progress },

@@ -156,7 +156,8 @@ impl<'q> Run<'q> {
     /// Goes through the items in order of creation.
     fn created(&mut self, from: u64, progress: Progress) -> Ran<Option<QueryPosition>> {
         let list = self.list_created(from)?;
-        let mut execution = self.resume(progress, |first| first == Some(from), list.items.first().map(|i| i.0));
+        let mut execution =
+            self.resume(progress, |first| first == Some(from), list.items.first().map(|i| i.0));
         let last = list.items.len().saturating_sub(1);
         for (at, (number, key)) in list.items.iter().enumerate() {
             if self.is_out_of_time()? {
@@ -172,9 +173,7 @@ impl<'q> Run<'q> {
             return Ok(match self.open_item(&execution) {
                 Some(progress) => Some(QueryPosition::Created { from: *number, progress }),
                 None if at == last && !list.cut_off => None,
-                None => {
-                    Some(QueryPosition::Created { from: number + 1, progress: counted(&execution) })
-                }
+                None => Some(QueryPosition::Created { from: number + 1, progress: counted(&execution) }),
             });
         }
         match (list.cut_off, list.items.last()) {

@@ -101,7 +101,19 @@ pub fn item(dice: &mut Dice, at: usize) -> String {
 
 fn path(dice: &mut Dice) -> &'static str {
     dice.pick(&[
-        "c.n", "c.s", "c.x", "c.n", "c.s", "c.o", "c.o.a", "c.o.b", "c.tags", "c.id", "c.pk", "c._ts", "c.missing",
+        "c.n",
+        "c.s",
+        "c.x",
+        "c.n",
+        "c.s",
+        "c.o",
+        "c.o.a",
+        "c.o.b",
+        "c.tags",
+        "c.id",
+        "c.pk",
+        "c._ts",
+        "c.missing",
         "c.tags[0]",
     ])
 }
@@ -130,8 +142,16 @@ fn predicate(dice: &mut Dice, depth: usize) -> String {
         6 => format!("{p} IN ({}, {}, {})", constant(dice), constant(dice), constant(dice)),
         7 => format!("{p} NOT IN ({}, {})", constant(dice), constant(dice)),
         8 => format!("{p} {}BETWEEN {} AND {}", dice.pick(&["", "NOT "]), constant(dice), constant(dice)),
-        9 => format!("STARTSWITH({p}, '{}'{})", dice.pick(&["a", "", "ab", "0123"]), dice.pick(&["", ", true"])),
-        10 => format!("{p} {}LIKE '{}'", dice.pick(&["", "NOT "]), dice.pick(&["a%", "%b%", "ab", "_", "0%2", ""])),
+        9 => format!(
+            "STARTSWITH({p}, '{}'{})",
+            dice.pick(&["a", "", "ab", "0123"]),
+            dice.pick(&["", ", true"])
+        ),
+        10 => format!(
+            "{p} {}LIKE '{}'",
+            dice.pick(&["", "NOT "]),
+            dice.pick(&["a%", "%b%", "ab", "_", "0%2", ""])
+        ),
         11 => format!(
             "{}({p}, '{}')",
             dice.pick(&["CONTAINS", "ENDSWITH", "STRINGEQUALS", "REGEXMATCH"]),
@@ -140,12 +160,24 @@ fn predicate(dice: &mut Dice, depth: usize) -> String {
         12 => format!(
             "{}({p})",
             dice.pick(&[
-                "IS_DEFINED", "IS_NULL", "IS_NUMBER", "IS_STRING", "IS_BOOL", "IS_ARRAY", "IS_OBJECT", "IS_PRIMITIVE",
-                "NOT IS_DEFINED", "IS_INTEGER",
+                "IS_DEFINED",
+                "IS_NULL",
+                "IS_NUMBER",
+                "IS_STRING",
+                "IS_BOOL",
+                "IS_ARRAY",
+                "IS_OBJECT",
+                "IS_PRIMITIVE",
+                "NOT IS_DEFINED",
+                "IS_INTEGER",
             ])
         ),
         13 => format!("ARRAY_CONTAINS(c.tags, {})", constant(dice)),
-        14 => format!("EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t {} {})", dice.pick(&["=", ">"]), scalar(dice)),
+        14 => format!(
+            "EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t {} {})",
+            dice.pick(&["=", ">"]),
+            scalar(dice)
+        ),
         15 => p.to_string(),
         16 => format!("LOWER({p}) = '{}'", dice.pick(&["a", "ab"])),
         _ => format!("{p} % 2 = {}", dice.below(2)),
@@ -162,7 +194,10 @@ pub fn query(dice: &mut Dice) -> String {
     }
     let p = path(dice);
     match dice.below(12) {
-        0 => format!("SELECT VALUE {}({p}) FROM {from}{filter}", dice.pick(&["COUNT", "MIN", "MAX", "SUM", "AVG"])),
+        0 => format!(
+            "SELECT VALUE {}({p}) FROM {from}{filter}",
+            dice.pick(&["COUNT", "MIN", "MAX", "SUM", "AVG"])
+        ),
         1 => format!("SELECT VALUE COUNT(1) FROM {from}{filter}"),
         2 => format!("SELECT {p} AS k, COUNT(1) AS n, MAX(c.n) AS m FROM {from}{filter} GROUP BY {p}"),
         3 => format!("SELECT DISTINCT VALUE {p} FROM {from}{filter}"),
@@ -188,7 +223,10 @@ pub fn query(dice: &mut Dice) -> String {
             ]);
             format!("SELECT c.id, c.n, c.s FROM {from}{filter} ORDER BY {order}")
         }
-        10 => format!("SELECT VALUE c.id FROM {from}{filter} ORDER BY {p} DESC OFFSET {} LIMIT 3", dice.below(4)),
+        10 => format!(
+            "SELECT VALUE c.id FROM {from}{filter} ORDER BY {p} DESC OFFSET {} LIMIT 3",
+            dice.below(4)
+        ),
         _ if joined => format!("SELECT c.id, t FROM {from}{filter}"),
         _ => format!("SELECT * FROM {from}{filter}"),
     }

@@ -38,7 +38,9 @@ impl SystemProperties for TestSystem {
     }
 
     fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
-        out.extend_from_slice(format!("{}", if at == 0 { item.number } else { u64::from(item.ts) }).as_bytes());
+        out.extend_from_slice(
+            format!("{}", if at == 0 { item.number } else { u64::from(item.ts) }).as_bytes(),
+        );
     }
 }
 
@@ -190,7 +192,8 @@ pub fn check_case(seed: u64) {
                 for rows in [1_000, 1 + dice.below(7)] {
                     let found = case.planned(&partition, &scope, &prepared, rows);
                     assert_eq!(
-                        found, expected,
+                        found,
+                        expected,
                         "seed {seed}, {text}, pages of {rows}, {scope:?}, policy {}",
                         case.fixture.container.definition().json["indexingPolicy"],
                     );

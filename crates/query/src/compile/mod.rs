@@ -36,6 +36,7 @@ pub(crate) use scope::{Origin, document_path};
 pub(crate) type Compiled<T> = Result<T, SqlError>;
 
 /// A whole query, compiled.
+#[derive(Clone)]
 pub(crate) struct CompiledQuery {
     pub plan: Plan,
     pub slot_count: usize,

@@ -1,0 +1,94 @@
+//! Queries that the entries of one place answer, without any item.
+//!
+//! `SELECT VALUE SUM(c.n) FROM c WHERE c.n > 5` reads nothing but `/n`, so the values of its entries are enough. The query is
+//! rewritten to read the value from the slot of the item, and the entries' values are pushed instead of items. Items in which
+//! the place is undefined have no entry; only queries to which such items add nothing are covered.
+
+use orrery_sql::SqlError;
+
+use super::Place;
+use super::place::Places;
+use crate::compile::{CompiledQuery, ITEM_SLOT};
+use crate::eval::Frame;
+use crate::node::{Node, SourceKind};
+use crate::prepared::Prepared;
+use crate::value::Eval;
+
+/// A query over the values of one place.
+pub struct Cover {
+    pub place: Place,
+    pub prepared: Prepared,
+}
+
+impl Prepared {
+    /// The query over the values of the one place that it reads, if it reads just one and rows without it do not count.
+    pub fn cover(&self) -> Option<Cover> {
+        let compiled = &self.compiled;
+        let [source] = compiled.plan.sources.as_slice() else { return None };
+        let whole = matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)));
+        if !whole || compiled.rank.is_some() {
+            return None;
+        }
+        let places = Places::of(&compiled.plan);
+        let mut found = None;
+        let alike = nodes(compiled).all(|node| places.collect(node, &mut found));
+        let place = found.filter(|place| alike && place.is_single())?;
+        if !self.ignores_undefined().ok()? {
+            return None;
+        }
+        let mut rewritten = compiled.clone();
+        let replace = |node: &mut Node| *node = places.replaced(node, &place);
+        let plan = &mut rewritten.plan;
+        plan.guards.iter_mut().for_each(replace);
+        plan.sources.iter_mut().flat_map(|source| &mut source.filters).for_each(replace);
+        match &mut plan.grouping {
+            Some(grouping) => {
+                grouping.keys.iter_mut().for_each(|(node, _)| replace(node));
+                grouping.aggregates.iter_mut().for_each(|(_, node, _)| replace(node));
+            }
+            None => {
+                replace(&mut plan.projection);
+                rewritten.order.iter_mut().for_each(|key| replace(&mut key.node));
+            }
+        }
+        Some(Cover { place, prepared: self.with(rewritten) })
+    }
+
+    /// Whether an item that has nothing adds nothing to the result.
+    fn ignores_undefined(&self) -> Result<bool, Box<SqlError>> {
+        let plan = &self.compiled.plan;
+        let mut frame = Frame::new(self.compiled.slot_count, &self.context);
+        for slot in [ITEM_SLOT].into_iter().chain(plan.sources.iter().map(|source| source.slot)) {
+            frame.slots[slot] = Eval::object(Vec::new());
+        }
+        for filter in plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters)) {
+            if !frame.eval(filter)?.is_true() {
+                return Ok(true);
+            }
+        }
+        match &plan.grouping {
+            Some(grouping) => {
+                for (_, argument, _) in &grouping.aggregates {
+                    if !frame.eval(argument)?.is_undefined() {
+                        return Ok(false);
+                    }
+                }
+                Ok(grouping.keys.is_empty())
+            }
+            None => Ok(plan.value && frame.eval(&plan.projection)?.is_undefined()),
+        }
+    }
+}
+
+/// Every expression that is evaluated for a row.
+fn nodes(compiled: &CompiledQuery) -> impl Iterator<Item = &Node> {
+    let plan = &compiled.plan;
+    let filters = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
+    let keys = plan.grouping.iter().flat_map(|grouping| grouping.keys.iter().map(|(node, _)| node));
+    let arguments = plan.grouping.iter().flat_map(|grouping| grouping.aggregates.iter().map(|(_, node, _)| node));
+    // Of a grouped query, projection and order read the groups.
+    let grouped = plan.grouping.is_some();
+    let projected = (!grouped).then_some(&plan.projection);
+    let sorted = compiled.order.iter().map(|key| &key.node).filter(move |_| !grouped);
+    filters.chain(keys).chain(arguments).chain(projected).chain(sorted)
+}

@@ -1,0 +1,255 @@
+//! Which index entries a query can be answered from: the pure part of planning.
+//!
+//! [`Prepared::filter`] turns WHERE (and the conditions of joins) into a [`Filter`]: ranges of values at places in the item,
+//! joined by AND and OR. It promises one thing: *every item that passes the query's own filter is among those it describes*.
+//! Where it describes exactly those it says so, and then nothing needs to be loaded to count them. What a filter cannot
+//! say (two paths compared with each other, scripts, conditions that hold where a path is missing) is `Everything`, never a guess.
+//!
+//! `c.city = 'x' AND c.n >= 5 AND c.n < 7 AND LENGTH(c.text) > 9` becomes: the entry `'x'` of `/city`, and the
+//! entries from 5 to below 7 of `/n`, and those entries of `/text` that a check lets through.
+//!
+//! Entries exist only where a path is defined. Undefined makes comparisons undefined, so most conditions cannot hold there;
+//! those that can (`NOT IS_DEFINED(c.x)`, `(c.x ?? 1) = 1`) are tried on undefined once, while planning, and are then left alone.
+
+mod cover;
+mod place;
+mod predicate;
+
+use orrery_index::ValueRange;
+use orrery_model::Value;
+use orrery_sql::SqlError;
+
+pub use cover::Cover;
+pub use place::{Place, Step};
+
+use crate::compile::ITEM_SLOT;
+use crate::eval::Frame;
+use crate::node::{Node, SourceKind};
+use crate::prepared::Prepared;
+use crate::value::Eval;
+use place::Places;
+
+/// Items that may pass a query's filter.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    /// Any item may.
+    Everything,
+    /// No item can.
+    Nothing,
+    Scan(Scan),
+    /// Items that are in all of these.
+    All(Vec<Filter>),
+    /// Items that are in any of these.
+    Any(Vec<Filter>),
+}
+
+/// Entries of one place.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub place: Place,
+    /// In order, without overlaps.
+    pub ranges: Vec<ValueRange>,
+    /// What an entry's value must pass besides. Entries that do not tell their value pass.
+    pub check: Option<Check>,
+    /// Whether exactly the items with such an entry pass the condition, apart from entries that are inexact.
+    pub exact: bool,
+    /// The condition, for people.
+    pub text: String,
+}
+
+/// A condition on the value at one place.
+#[derive(Clone, Debug)]
+pub struct Check {
+    node: Node,
+    /// How many of a hundred entries are thought to pass, for choosing between plans.
+    pub percent: u32,
+}
+
+impl Filter {
+    /// Whether the described items are exactly those that pass, apart from inexact entries.
+    pub fn is_exact(&self) -> bool {
+        match self {
+            Filter::Everything => false,
+            Filter::Nothing => true,
+            Filter::Scan(scan) => scan.exact,
+            Filter::All(parts) | Filter::Any(parts) => parts.iter().all(Filter::is_exact),
+        }
+    }
+
+    /// Calls `visit` with every scan.
+    pub fn for_each_scan(&self, visit: &mut dyn FnMut(&Scan)) {
+        match self {
+            Filter::Everything | Filter::Nothing => {}
+            Filter::Scan(scan) => visit(scan),
+            Filter::All(parts) | Filter::Any(parts) => {
+                parts.iter().for_each(|part| part.for_each_scan(visit));
+            }
+        }
+    }
+
+    /// Whether only items in which a place is defined are described.
+    pub fn defines(&self, place: &Place) -> bool {
+        match self {
+            Filter::Everything => false,
+            Filter::Nothing => true,
+            Filter::Scan(scan) => scan.place == *place,
+            Filter::All(parts) => parts.iter().any(|part| part.defines(place)),
+            Filter::Any(parts) => parts.iter().all(|part| part.defines(place)),
+        }
+    }
+
+    fn and(parts: Vec<Filter>) -> Filter {
+        let mut flat: Vec<Filter> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Filter::Nothing => return Filter::Nothing,
+                Filter::All(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        match merge_ranges(flat) {
+            None => Filter::Nothing,
+            Some(parts) if parts.is_empty() => Filter::Everything,
+            Some(mut parts) if parts.len() == 1 => parts.remove(0),
+            Some(parts) => Filter::All(parts),
+        }
+    }
+
+    fn or(parts: Vec<Filter>) -> Filter {
+        let mut flat: Vec<Filter> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Filter::Nothing => {}
+                Filter::Everything => return Filter::Everything,
+                Filter::Any(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        let mut merged: Vec<Filter> = Vec::with_capacity(flat.len());
+        for part in flat {
+            if let Filter::Scan(scan) = &part
+                && scan.check.is_none()
+                && let Some(Filter::Scan(other)) = merged.iter_mut().find(|other| {
+                    matches!(other, Filter::Scan(other) if other.place == scan.place && other.check.is_none())
+                })
+            {
+                other.ranges = union([other.ranges.clone(), scan.ranges.clone()].concat());
+                other.exact &= scan.exact;
+                other.text = format!("{} OR {}", other.text, scan.text);
+                continue;
+            }
+            merged.push(part);
+        }
+        match merged.len() {
+            0 => Filter::Nothing,
+            1 => merged.remove(0),
+            _ => Filter::Any(merged),
+        }
+    }
+}
+
+/// Puts scans of one place together; `None` when they exclude each other. Two elements of an array may satisfy two conditions, so
+/// places inside arrays stay apart.
+fn merge_ranges(parts: Vec<Filter>) -> Option<Vec<Filter>> {
+    let mut merged: Vec<Filter> = Vec::with_capacity(parts.len());
+    for part in parts {
+        if let Filter::Scan(scan) = &part
+            && scan.place.is_single()
+            && let Some(Filter::Scan(other)) = merged.iter_mut().find(|other| {
+                matches!(other, Filter::Scan(other) if other.place == scan.place
+                    && (other.check.is_none() || scan.check.is_none()))
+            })
+        {
+            other.ranges = intersection(&other.ranges, &scan.ranges);
+            if other.ranges.is_empty() {
+                return None;
+            }
+            other.check = other.check.take().or_else(|| scan.check.clone());
+            other.exact &= scan.exact;
+            other.text = format!("{} AND {}", other.text, scan.text);
+            continue;
+        }
+        merged.push(part);
+    }
+    // Everything adds nothing but the need to look at the items.
+    let restricting = merged.iter().any(|part| !matches!(part, Filter::Everything));
+    if restricting && merged.iter().any(|part| matches!(part, Filter::Everything)) {
+        merged.retain(|part| !matches!(part, Filter::Everything));
+        merged.iter_mut().for_each(inexact);
+    } else if !restricting {
+        merged.truncate(1);
+    }
+    Some(merged)
+}
+
+fn inexact(filter: &mut Filter) {
+    match filter {
+        Filter::Everything | Filter::Nothing => {}
+        Filter::Scan(scan) => scan.exact = false,
+        Filter::All(parts) | Filter::Any(parts) => parts.iter_mut().for_each(inexact),
+    }
+}
+
+fn intersection(left: &[ValueRange], right: &[ValueRange]) -> Vec<ValueRange> {
+    let both = left.iter().flat_map(|left| right.iter().map(move |right| left.and(right)));
+    union(both.filter(|range| !range.is_empty()).collect())
+}
+
+/// In order and without overlaps. Ranges that only touch stay apart: points then stay points.
+fn union(mut ranges: Vec<ValueRange>) -> Vec<ValueRange> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by(|left, right| left.start.cmp(&right.start).then(left.end.cmp(&right.end)));
+    let mut merged: Vec<ValueRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start < last.end => {
+                if range.end > last.end {
+                    *last = ValueRange::of_bytes(last.start.clone(), range.end);
+                }
+            }
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+impl Prepared {
+    /// The items that may pass the query's filter.
+    pub fn filter(&self) -> Filter {
+        let plan = &self.compiled.plan;
+        let places = Places::of(plan);
+        let mut parts = Vec::new();
+        for node in plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters)) {
+            parts.push(predicate::Reader { places: &places, prepared: self }.filter(node, true));
+        }
+        // Sources of their own conditions: `FROM c.a` leaves out items without it. They are not scans worth making, but
+        // they keep a filter from being exact.
+        let plain = plan.sources.len() <= 1
+            && plan.sources.iter().all(|source| matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
+        if parts.is_empty() {
+            return Filter::Everything;
+        }
+        let mut filter = Filter::and(parts);
+        if !plain {
+            inexact(&mut filter);
+        }
+        filter
+    }
+
+    /// Whether every item is a row: no filter, and no source but the item.
+    pub fn takes_every_item(&self) -> bool {
+        let plan = &self.compiled.plan;
+        plan.guards.is_empty()
+            && plan.sources.len() == 1
+            && plan.sources.iter().all(|source| {
+                source.filters.is_empty() && matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)))
+            })
+    }
+
+    /// Whether a value passes a check.
+    pub fn passes(&self, check: &Check, value: &Value) -> Result<bool, SqlError> {
+        let mut frame = Frame::new(ITEM_SLOT + 1, &self.context);
+        frame.slots[ITEM_SLOT] = Eval::from_constant(value);
+        Ok(frame.eval(&check.node)?.is_true())
+    }
+}
