@@ -1,10 +1,6 @@
 //! Where the next page of a query begins.
 //!
-//! Inside a share: a query that streams goes on at an item, by the feed's own position, how many rows counted against
-//! TOP and LIMIT so far, and how many rows of the first item were delivered already (a JOIN makes several); a query that
-//! has to see everything first goes on after a number of delivered rows.
-//!
-//! Over all shares: in a share, after a sort key, or after a number of rows. Shares are known by where their partition
+//! Inside a share the engine knows (`QueryPosition`). Over all shares: in a share, after a sort key, or after a number of rows. Shares are known by where their partition
 //! begins. A mark made from the query's text comes first, so that a continuation is refused when it is used with
 //! another query:
 //!
@@ -12,55 +8,9 @@
 //! format (1) · mark of the query (4) · kind (1) · what that kind needs
 //! ```
 
-use orrery_engine::FeedContinuation;
 use orrery_model::{Epk, NumberStyle, Value, murmur3_x64_128, parse_json_value};
 use orrery_query::merge::{MergePosition, SortedPosition};
 use orrery_sql::Query;
-
-const STREAM: u8 = 1;
-const WHOLE: u8 = 2;
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum SharePosition {
-    Stream { feed: Option<FeedContinuation>, passed: u64, swallow: u64 },
-    Whole { delivered: u64 },
-}
-
-impl SharePosition {
-    pub fn encode(&self) -> Vec<u8> {
-        match self {
-            SharePosition::Stream { feed, passed, swallow } => {
-                let mut out = vec![STREAM];
-                out.extend_from_slice(&passed.to_be_bytes());
-                out.extend_from_slice(&swallow.to_be_bytes());
-                if let Some(feed) = feed {
-                    out.extend_from_slice(&feed.encode());
-                }
-                out
-            }
-            SharePosition::Whole { delivered } => {
-                let mut out = vec![WHOLE];
-                out.extend_from_slice(&delivered.to_be_bytes());
-                out
-            }
-        }
-    }
-
-    pub fn decode(bytes: &[u8]) -> Option<SharePosition> {
-        let (kind, rest) = bytes.split_first()?;
-        let (first, rest) = rest.split_first_chunk::<8>()?;
-        let first = u64::from_be_bytes(*first);
-        match *kind {
-            STREAM => {
-                let (swallow, rest) = rest.split_first_chunk::<8>()?;
-                let feed = if rest.is_empty() { None } else { Some(FeedContinuation::decode(rest)?) };
-                Some(SharePosition::Stream { feed, passed: first, swallow: u64::from_be_bytes(*swallow) })
-            }
-            WHOLE if rest.is_empty() => Some(SharePosition::Whole { delivered: first }),
-            _ => None,
-        }
-    }
-}
 
 /// The form of what follows; another number is another form.
 const FORMAT: u8 = 2;
@@ -202,21 +152,6 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn share_positions_read_back_and_damage_is_noticed() {
-        for position in [
-            SharePosition::Stream { feed: None, passed: 3, swallow: 1 },
-            SharePosition::Whole { delivered: 70 },
-        ] {
-            let bytes = position.encode();
-            assert_eq!(SharePosition::decode(&bytes), Some(position));
-            for end in 0..bytes.len() {
-                assert_eq!(SharePosition::decode(&bytes[..end]), None);
-            }
-        }
-        assert_eq!(SharePosition::decode(&[9; 20]), None);
-    }
 
     fn starts() -> Vec<Epk> {
         ["", "3F", "7F"].iter().map(|text| Epk::from_hex(text).unwrap()).collect()

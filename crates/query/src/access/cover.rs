@@ -85,7 +85,8 @@ fn nodes(compiled: &CompiledQuery) -> impl Iterator<Item = &Node> {
     let plan = &compiled.plan;
     let filters = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
     let keys = plan.grouping.iter().flat_map(|grouping| grouping.keys.iter().map(|(node, _)| node));
-    let arguments = plan.grouping.iter().flat_map(|grouping| grouping.aggregates.iter().map(|(_, node, _)| node));
+    let arguments =
+        plan.grouping.iter().flat_map(|grouping| grouping.aggregates.iter().map(|(_, node, _)| node));
     // Of a grouped query, projection and order read the groups.
     let grouped = plan.grouping.is_some();
     let projected = (!grouped).then_some(&plan.projection);

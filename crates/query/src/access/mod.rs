@@ -225,7 +225,10 @@ impl Prepared {
         // Sources of their own conditions: `FROM c.a` leaves out items without it. They are not scans worth making, but
         // they keep a filter from being exact.
         let plain = plan.sources.len() <= 1
-            && plan.sources.iter().all(|source| matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
+            && plan
+                .sources
+                .iter()
+                .all(|source| matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
         if parts.is_empty() {
             return Filter::Everything;
         }

@@ -103,7 +103,11 @@ impl Reader<'_> {
                 let place = self.places.inner(text)?;
                 let prefix = pattern.prefix();
                 if pattern.is_literal() {
-                    return self.scan(node, place, Ranges::exact(vec![ValueRange::equal(&Value::String(prefix))]));
+                    return self.scan(
+                        node,
+                        place,
+                        Ranges::exact(vec![ValueRange::equal(&Value::String(prefix))]),
+                    );
                 }
                 let ranges = vec![ValueRange::starts_with(&prefix)];
                 if pattern.is_prefix() {
@@ -169,7 +173,8 @@ impl Reader<'_> {
 
     /// Elements that have these members: each scalar among them must be in some element.
     fn part_of(&self, node: &Node, element: &Place, members: &[(String, Value)]) -> Option<Filter> {
-        let mut parts = vec![self.scan(node, element.clone(), Ranges::exact(vec![ValueRange::of_kind(Kind::Object)]))?];
+        let mut parts =
+            vec![self.scan(node, element.clone(), Ranges::exact(vec![ValueRange::of_kind(Kind::Object)]))?];
         for (name, value) in members {
             if matches!(value, Value::Undefined | Value::Array(_) | Value::Object(_)) {
                 continue;
@@ -263,8 +268,15 @@ fn comparison(op: BinaryOp, constant: &Value) -> Option<Ranges> {
     let Some(kind) = constant.kind() else { return Some(Ranges::exact(Vec::new())) };
     if let Value::Number(number) = constant {
         if number.as_f64().is_nan() {
-            return matches!(op, BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::Less | BinaryOp::LessEqual
-                | BinaryOp::Greater | BinaryOp::GreaterEqual)
+            return matches!(
+                op,
+                BinaryOp::Equal
+                    | BinaryOp::NotEqual
+                    | BinaryOp::Less
+                    | BinaryOp::LessEqual
+                    | BinaryOp::Greater
+                    | BinaryOp::GreaterEqual
+            )
             .then(|| Ranges::exact(Vec::new()));
         }
         if number.as_f64().abs() >= EXACT_NUMBER_MAX || matches!(number, Number::UInt(_)) {
@@ -284,7 +296,8 @@ fn comparison(op: BinaryOp, constant: &Value) -> Option<Ranges> {
             if !ordered {
                 return Some(Ranges::exact(Vec::new()));
             }
-            if constant.as_str().is_some_and(|text| text.chars().any(|character| character >= SAME_ORDER_END)) {
+            if constant.as_str().is_some_and(|text| text.chars().any(|character| character >= SAME_ORDER_END))
+            {
                 return Some(Ranges { ranges: strings(), exact: false });
             }
             let inclusive = matches!(op, BinaryOp::LessEqual | BinaryOp::GreaterEqual);
