@@ -99,6 +99,7 @@ mod tests {
             etag: Etag::of_change(9, 0, 1_700_000_000),
             ttl: None,
             late_members,
+            merged: false,
             document: Bytes::from(document),
         }
     }

@@ -196,10 +196,10 @@ pub fn at(position: Position) -> At {
 
 /// Where a failed request stood: its partition if the key leads to one, else the first.
 pub fn place(target: &Target, key: &PartitionKey) -> At {
-    let partition = target.container.partition_of(key).or_else(|_| target.container.partition(0));
-    match partition {
-        Ok(partition) => At::range(partition.range_id(), partition.lsn()),
-        Err(_) => At::range(0, 0),
+    let first = || target.container.partitions().ok().and_then(|partitions| partitions.into_iter().next());
+    match target.container.partition_of(key).ok().or_else(first) {
+        Some(partition) => At::range(partition.range_id(), partition.lsn()),
+        None => At::range(0, 0),
     }
 }
 

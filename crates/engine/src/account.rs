@@ -4,7 +4,7 @@
 //! the catalog's one writer (see `catalog::writer`) and comes back as a future; when it is ready the change is
 //! durable and visible, when it failed nothing has changed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use futures_channel::oneshot;
@@ -23,6 +23,7 @@ use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::offer::{Offer, OfferOwner, Throughput};
 use crate::partition::Partition;
+use crate::split::Splits;
 use crate::sweeper::Sweeper;
 
 /// A resource by its name or by the number inside its rid.
@@ -106,12 +107,14 @@ pub(crate) struct Shared {
 
 /// Everything one server holds.
 pub struct Account {
+    this: Weak<Account>,
     number: u32,
     shared: Arc<Shared>,
     view: Arc<ArcSwap<View>>,
     mailbox: Mailbox,
     /// Taken by `close`.
     sweeper: Mutex<Option<Sweeper>>,
+    splits: OnceLock<Splits>,
 }
 
 impl Account {
@@ -131,7 +134,16 @@ impl Account {
             drops: loaded.drops,
         };
         let mailbox = Mailbox::start(writer)?;
-        let account = Arc::new(Account { number, shared, view, mailbox, sweeper: Mutex::new(None) });
+        let account = Arc::new_cyclic(|this| Account {
+            this: this.clone(),
+            number,
+            shared,
+            view,
+            mailbox,
+            sweeper: Mutex::new(None),
+            splits: OnceLock::new(),
+        });
+        account.splits();
         *account.sweeper.lock() = Some(Sweeper::start(Arc::downgrade(&account)));
         Ok(account)
     }
@@ -142,6 +154,7 @@ impl Account {
         if let Some(sweeper) = sweeper {
             sweeper.stop();
         }
+        self.splits().stop();
         self.mailbox.stop();
         Ok(self.shared.store.close()?)
     }
@@ -179,7 +192,11 @@ impl Account {
         self.view.load().lsn
     }
 
-    async fn change<T: Send + 'static>(
+    pub(crate) fn splits(&self) -> &Splits {
+        self.splits.get_or_init(|| Splits::start(&self.this))
+    }
+
+    pub(crate) async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
     ) -> Result<T> {

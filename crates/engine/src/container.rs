@@ -7,15 +7,17 @@
 //! Routing an item: partition key → effective partition key → the last range that starts at or before it. Ranges
 //! never overlap and cover the whole hash space; a range id that is not in the map is gone (it was split, or it
 //! never was), and the client is told to read the map again.
+//!
+//! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again,
+//! here, and its sender notices nothing; only one that names a range by its id is told that the range is gone.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use orrery_model::{Epk, PartitionKey};
-use orrery_storage::{Space, SpaceId};
-use parking_lot::Mutex;
+use orrery_storage::Space;
 
 use crate::account::{DatabaseIdentity, Shared};
 use crate::batch::{BatchOperation, BatchReply};
@@ -26,12 +28,14 @@ use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span};
 use crate::item::{ItemReply, ReadOptions, Write, WriteAck, WriteReply};
-use crate::partition::Partition;
+use crate::partition::{Partition, RANGE_GONE, Submitted, settle};
+use crate::ranges::{RangeInfo, RangeMap, Slot};
 
 /// What the service says when a key has fewer values than the container's definition has paths.
 const KEY_TOO_SHORT: &str = "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
 const KEY_TOO_LONG: &str = "The partition key supplied in x-ms-partitionkey header has more components than defined in the the collection.";
-const RANGE_GONE: &str = "The requested resource is no longer available at the server.";
+/// How often one request is routed again because the map has changed under it.
+const ROUTES_MAX: usize = 16;
 
 /// A container's identity and current definition.
 pub struct ContainerCore {
@@ -45,8 +49,16 @@ pub struct ContainerCore {
 /// What a replace changes, together.
 pub(crate) struct Version {
     pub(crate) definition: Arc<ContainerDefinition>,
+    /// Of the catalog.
+    pub(crate) lsn: u64,
     pub(crate) etag: Etag,
     pub(crate) ts: u32,
+}
+
+impl Version {
+    pub(crate) fn new(definition: ContainerDefinition, lsn: u64, ts: u32) -> Version {
+        Version { definition: Arc::new(definition), lsn, etag: Etag::new(lsn, ts), ts }
+    }
 }
 
 impl ContainerCore {
@@ -88,22 +100,6 @@ pub struct PartitionSetup {
     pub config: Arc<EngineConfig>,
 }
 
-/// One physical partition as clients see it in the map of ranges.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RangeInfo {
-    pub id: u32,
-    pub min: Epk,
-    pub max: Epk,
-    /// The ranges this one was split from, oldest first.
-    pub parents: Vec<u32>,
-    /// The LSN at which the range began: 0, or where its parent ended.
-    pub lsn: u64,
-    /// The share of the container's throughput that this range serves.
-    pub throughput_fraction: f64,
-    pub etag: Etag,
-    pub ts: u32,
-}
-
 /// How much a container or a partition holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -111,36 +107,11 @@ pub struct Usage {
     pub size_bytes: u64,
 }
 
-/// A range of the map with the partition behind it, once it is open.
-pub(crate) struct Slot {
-    pub(crate) info: RangeInfo,
-    pub(crate) space: SpaceId,
-    partition: OnceLock<Arc<Partition>>,
-    /// Held while the partition is being opened: taking a space twice would fence the first owner.
-    opening: Mutex<()>,
-}
-
-impl Slot {
-    pub(crate) fn new(info: RangeInfo, space: SpaceId) -> Slot {
-        Slot { info, space, partition: OnceLock::new(), opening: Mutex::new(()) }
-    }
-}
-
-/// What the catalog has to remember of a container's ranges, beyond those that serve.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RangeHistory {
-    /// Every range that has a row, also those that were split, with its space.
-    pub(crate) rows: Vec<(u32, SpaceId)>,
-    /// The id of the next range; ids are never given twice.
-    pub(crate) next_range: u32,
-}
-
 /// The handle through which everything inside a container is done.
 pub struct Container {
     core: Arc<ContainerCore>,
-    history: RangeHistory,
-    /// Sorted by `min`, never empty.
-    slots: Vec<Slot>,
+    /// Replaced by the catalog's writer only.
+    map: ArcSwap<RangeMap>,
     shared: Arc<Shared>,
 }
 
@@ -149,11 +120,9 @@ impl Container {
         number: u32,
         database: Arc<DatabaseIdentity>,
         version: Version,
-        mut slots: Vec<Slot>,
-        history: RangeHistory,
+        map: RangeMap,
         shared: Arc<Shared>,
     ) -> Container {
-        slots.sort_by(|a, b| a.info.min.cmp(&b.info.min));
         let core = ContainerCore {
             number,
             name: version.definition.id.clone(),
@@ -161,7 +130,7 @@ impl Container {
             version: ArcSwap::from_pointee(version),
             deleted: AtomicBool::new(false),
         };
-        Container { core: Arc::new(core), history, slots, shared }
+        Container { core: Arc::new(core), map: ArcSwap::from_pointee(map), shared }
     }
 
     pub fn number(&self) -> u32 {
@@ -194,14 +163,14 @@ impl Container {
 
     /// The map of ranges in hash order.
     pub fn ranges(&self) -> Vec<RangeInfo> {
-        self.slots.iter().map(|slot| slot.info.clone()).collect()
+        self.map.load().infos()
     }
 
     /// Items and bytes over all partitions. A partition that cannot be opened counts as empty here; whoever
     /// reads or writes in it gets the error.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
-        for slot in &self.slots {
+        for slot in self.map.load().slots() {
             match self.open(slot) {
                 Ok(partition) => {
                     let usage = partition.usage();
@@ -209,7 +178,7 @@ impl Container {
                     sum.size_bytes += usage.size_bytes;
                 }
                 Err(error) => {
-                    tracing::warn!(container = self.name(), range = slot.info.id, %error, cause = ?error.cause, "partition not counted")
+                    tracing::warn!(container = self.name(), range = slot.id(), %error, cause = ?error.cause, "partition not counted")
                 }
             }
         }
@@ -223,16 +192,29 @@ impl Container {
 
     /// The partition with a range id, or `RangeGone`.
     pub fn partition(&self, range_id: u32) -> Result<Arc<Partition>> {
-        match self.slots.iter().find(|slot| slot.info.id == range_id) {
+        match self.map.load().by_id(range_id) {
             Some(slot) => self.open(slot),
             None => Err(Error::new(Kind::RangeGone, RANGE_GONE)),
         }
     }
 
+    /// The partition in which a scope's items from `epk` on lie.
+    pub(crate) fn partition_at(&self, scope: &Scope, epk: &Epk) -> Result<Arc<Partition>> {
+        match scope {
+            Scope::Range(id) | Scope::Epk { range: Some(id), .. } => self.partition(*id),
+            _ => self.owner(epk),
+        }
+    }
+
+    /// Every partition, in hash order.
+    pub fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
+        self.map.load().slots().iter().map(|slot| self.open(slot)).collect()
+    }
+
     /// Every partition that a scope touches, in hash order.
     pub fn partitions_of(&self, scope: &Scope) -> Result<Vec<Arc<Partition>>> {
         match scope {
-            Scope::All => self.slots.iter().map(|slot| self.open(slot)).collect(),
+            Scope::All => self.partitions(),
             Scope::Range(id) => Ok(vec![self.partition(*id)?]),
             Scope::Epk { range: Some(id), .. } => Ok(vec![self.partition(*id)?]),
             Scope::Epk { min, max, range: None } => self.overlapping(min, max),
@@ -259,8 +241,10 @@ impl Container {
     }
 
     /// Partitions that were opened so far; the others have no work in the background.
-    pub(crate) fn open_partitions(&self) -> impl Iterator<Item = Arc<Partition>> + '_ {
-        self.slots.iter().filter_map(|slot| slot.partition.get().cloned())
+    pub(crate) fn open_partitions(&self) -> impl Iterator<Item = Arc<Partition>> {
+        let map = self.map.load();
+        let open: Vec<_> = map.slots().iter().filter_map(|slot| slot.partition.get().cloned()).collect();
+        open.into_iter()
     }
 
     pub(crate) fn set_version(&self, version: Version) {
@@ -270,7 +254,7 @@ impl Container {
     /// Ends the container for those who still hold the handle: what is not yet submitted is refused.
     pub(crate) fn mark_deleted(&self) {
         self.core.deleted.store(true, Ordering::Release);
-        for slot in &self.slots {
+        for slot in self.map.load().slots() {
             // Waits for a partition that is just being opened, so that none is missed.
             let _opening = slot.opening.lock();
             if let Some(partition) = slot.partition.get() {
@@ -279,16 +263,17 @@ impl Container {
         }
     }
 
-    pub(crate) fn history(&self) -> &RangeHistory {
-        &self.history
+    pub(crate) fn map(&self) -> Guard<Arc<RangeMap>> {
+        self.map.load()
+    }
+
+    /// Only for the catalog's writer, after the change is durable.
+    pub(crate) fn set_map(&self, map: RangeMap) {
+        self.map.store(Arc::new(map));
     }
 
     fn overlapping(&self, min: &Epk, max: &Epk) -> Result<Vec<Arc<Partition>>> {
-        self.slots
-            .iter()
-            .filter(|slot| slot.info.min < *max && slot.info.max > *min)
-            .map(|slot| self.open(slot))
-            .collect()
+        self.map.load().overlapping(min, max).map(|slot| self.open(slot)).collect()
     }
 
     fn route(&self, key: &PartitionKey) -> Result<(Arc<Partition>, Epk)> {
@@ -305,10 +290,14 @@ impl Container {
             }
         }
         let epk = definition.effective(key);
-        let after = self.slots.partition_point(|slot| slot.info.min <= epk);
-        let slot = after.checked_sub(1).and_then(|at| self.slots.get(at));
-        let slot = slot.ok_or_else(|| Error::internal("The map of ranges does not cover the key."))?;
-        Ok((self.open(slot)?, epk))
+        Ok((self.owner(&epk)?, epk))
+    }
+
+    fn owner(&self, epk: &Epk) -> Result<Arc<Partition>> {
+        let map = self.map.load();
+        let slot =
+            map.owner(epk).ok_or_else(|| Error::internal("The map of ranges does not cover the key."))?;
+        self.open(slot)
     }
 
     fn open(&self, slot: &Slot) -> Result<Arc<Partition>> {
@@ -319,55 +308,141 @@ impl Container {
         if let Some(partition) = slot.partition.get() {
             return Ok(partition.clone());
         }
-        // Checked under the lock: a dropped space must not be opened again by a request that was on its way.
+        // Checked under the lock: a dropped space must not be opened again by a request that was on its way. A range
+        // that was split had its partition open.
         if self.core.is_deleted() {
             return Err(Error::owner_not_found());
         }
-        let partition = Partition::open(PartitionSetup {
-            range_id: slot.info.id,
-            min: slot.info.min.clone(),
-            max: slot.info.max.clone(),
-            space: self.shared.store.open_space(slot.space)?,
+        let space = self.shared.store.open_space(slot.space)?;
+        let partition = Partition::open(self.setup(slot.id(), slot.min(), slot.max(), space))?;
+        Ok(slot.partition.get_or_init(|| Arc::new(partition)).clone())
+    }
+
+    pub(crate) fn setup(&self, range_id: u32, min: &Epk, max: &Epk, space: Arc<dyn Space>) -> PartitionSetup {
+        PartitionSetup {
+            range_id,
+            min: min.clone(),
+            max: max.clone(),
+            space,
             owner: self.core.clone(),
             env: self.shared.env.clone(),
             config: self.shared.config.clone(),
-        })?;
-        Ok(slot.partition.get_or_init(|| Arc::new(partition)).clone())
+        }
     }
+}
+
+/// Routing again when the map has changed under a request.
+impl Container {
+    /// Runs a read. When a partition it was routed to has gone meanwhile, it runs once more by the new map.
+    pub fn routed<T>(&self, mut run: impl FnMut(&Container) -> Result<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            let before = Arc::as_ptr(&self.map.load());
+            tries += 1;
+            match run(self) {
+                Err(error)
+                    if error.kind == Kind::RangeGone
+                        && tries < ROUTES_MAX
+                        && before != Arc::as_ptr(&self.map.load()) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs a write of one key now, on the caller's thread; the future waits until its outcome is durable. In the
+    /// pause of a handover it waits for the end of the pause and runs the write again by the new map.
+    fn routed_write<T, W>(
+        self: &Arc<Self>,
+        key: &PartitionKey,
+        write: W,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, W>
+    where
+        T: Send,
+        W: Fn(&Partition, &PartitionKey, &Epk) -> Submitted<T> + Send,
+    {
+        let mut attempt = self.attempt(key, &write);
+        // Only a request that must wait needs these.
+        let again = matches!(attempt, Attempt::Moved(_)).then(|| (self.clone(), key.clone()));
+        async move {
+            let mut tries = 0;
+            loop {
+                match (attempt, &again) {
+                    (Attempt::Submitted((ticket, answer)), _) => return settle(ticket, answer).await,
+                    (Attempt::Failed(error), _) => return Err(error),
+                    (Attempt::Moved(partition), Some((container, key))) if tries < ROUTES_MAX => {
+                        tries += 1;
+                        if let Some(pause_end) = partition.pause_end() {
+                            // The sender is dropped, not used; either way the pause is over.
+                            let _ = pause_end.await;
+                        }
+                        attempt = container.attempt(key, &write);
+                    }
+                    (Attempt::Moved(_), _) => return Err(Error::new(Kind::RangeGone, RANGE_GONE)),
+                }
+            }
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        key: &PartitionKey,
+        write: &impl Fn(&Partition, &PartitionKey, &Epk) -> Submitted<T>,
+    ) -> Attempt<T> {
+        let (partition, epk) = match self.route(key) {
+            Ok(routed) => routed,
+            Err(error) => return Attempt::Failed(error),
+        };
+        match write(&partition, key, &epk) {
+            (None, Err(error)) if error.kind == Kind::RangeGone && !partition.takes_writes() => {
+                Attempt::Moved(partition)
+            }
+            submitted => Attempt::Submitted(submitted),
+        }
+    }
+}
+
+/// What came of running a write.
+enum Attempt<T> {
+    Submitted(Submitted<T>),
+    /// Nothing was done: the partition pauses for a handover, or has gone.
+    Moved(Arc<Partition>),
+    Failed(Error),
 }
 
 /// Items: each call finds its partition and hands over.
 impl Container {
     /// Reads one item from the last published state, on the caller's thread.
     pub fn read_item(&self, key: &PartitionKey, id: &str, options: &ReadOptions) -> Result<ItemReply> {
-        let (partition, epk) = self.route(key)?;
-        partition.read_item(key, &epk, id, options)
+        self.routed(|container| {
+            let (partition, epk) = container.route(key)?;
+            partition.read_item(key, &epk, id, options)
+        })
     }
 
     /// The id of the item with this number, as rids name it.
     pub fn item_id(&self, key: &PartitionKey, number: u64) -> Result<String> {
-        let (partition, epk) = self.route(key)?;
-        partition.item_id(&epk, number)
+        self.routed(|container| {
+            let (partition, epk) = container.route(key)?;
+            partition.item_id(&epk, number)
+        })
     }
 
     /// Checks and prepares a write now; the future waits until it is durable.
     pub fn write_item(
-        &self,
+        self: &Arc<Self>,
         key: &PartitionKey,
         write: Write,
     ) -> impl Future<Output = Result<WriteReply>> + Send + use<> {
-        let prepared = self.route(key).map(|(partition, epk)| partition.write_item(key, &epk, write));
-        async move { prepared?.await }
+        self.routed_write(key, move |partition, key, epk| partition.submit_item(key, epk, &write))
     }
 
     /// Writes all operations or none.
     pub fn write_batch(
-        &self,
+        self: &Arc<Self>,
         key: &PartitionKey,
         operations: Vec<BatchOperation>,
     ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
-        let prepared = self.route(key).map(|(partition, epk)| partition.write_batch(key, &epk, operations));
-        async move { prepared?.await }
+        self.routed_write(key, move |partition, key, epk| partition.submit_batch(key, epk, &operations))
     }
 
     /// Writes each operation by itself. Keys that another partition owns make the whole request `RangeGone`: the
@@ -378,25 +453,38 @@ impl Container {
         operations: Vec<(PartitionKey, BatchOperation)>,
         continue_on_error: bool,
     ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
-        let prepared =
-            self.partition(range_id).map(|partition| partition.write_bulk(operations, continue_on_error));
-        async move { prepared?.await }
+        let partition = self.partition(range_id);
+        let first = partition.map(|partition| {
+            let submitted = partition.submit_bulk(&operations, continue_on_error);
+            (partition, submitted)
+        });
+        async move {
+            let (partition, mut submitted) = first?;
+            if matches!(&submitted, (None, Err(error)) if error.kind == Kind::RangeGone)
+                && let Some(pause_end) = partition.pause_end()
+            {
+                // A handover that fails leaves the range as it was. One that succeeds makes it gone, which the
+                // request is told because it named the range.
+                let _ = pause_end.await;
+                submitted = partition.submit_bulk(&operations, continue_on_error);
+            }
+            settle(submitted.0, submitted.1).await
+        }
     }
 
     /// Removes every item of a logical partition: invisible at once, its rows go in the background.
     pub fn delete_partition_key(
-        &self,
+        self: &Arc<Self>,
         key: &PartitionKey,
     ) -> impl Future<Output = Result<WriteAck>> + Send + use<> {
-        let prepared = self.route(key).map(|(partition, epk)| partition.delete_partition_key(key, &epk));
-        async move { prepared?.await }
+        self.routed_write(key, |partition, key, epk| partition.submit_purge(key, epk))
     }
 
     pub fn read_feed(&self, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
-        crate::feed::read_feed(self, scope, page)
+        self.routed(|container| crate::feed::read_feed(container, scope, page))
     }
 
     pub fn read_changes(&self, scope: &Scope, from: ChangesFrom, page: &PageRequest) -> Result<ChangesPage> {
-        crate::feed::read_changes(self, scope, from, page)
+        self.routed(|container| crate::feed::read_changes(container, scope, from, page))
     }
 }

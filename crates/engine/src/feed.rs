@@ -1,10 +1,12 @@
 //! Pages over many items: lists of items and the change feed, across the partitions of a container.
 //!
 //! A list goes through the partitions in hash order and fills its page across their borders; its continuation names
-//! the partition by its range of the hash space and the position inside. Changes are read from one partition at a
-//! time, because positions in different partitions have nothing to do with each other.
+//! parts of the hash space and the position in each. Partitions may have been split or merged when it comes back: a
+//! position then holds for every partition that has taken over some of its part, because items keep their numbers and
+//! their order rows. Changes are read from one partition at a time, because positions in different partitions have
+//! nothing to do with each other.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
@@ -13,8 +15,8 @@ use crate::charge;
 use crate::container::Container;
 use crate::error::{Error, Kind, Result};
 use crate::item::{Item, Position, SessionRequirement};
-use crate::partition::Partition;
 pub use crate::partition::{PageLimits, ScanPosition, Span};
+use crate::partition::{Partition, RANGE_GONE};
 
 /// What a page is about.
 #[derive(Debug, Clone)]
@@ -91,15 +93,21 @@ pub struct ChangesPage {
     pub at: Position,
 }
 
-/// Where a list goes on: the partition that covered `[min, max)`, and the position in it.
+/// Where a list goes on: what is left of it, in hash order. After the last part everything is still to be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedContinuation {
+    pub parts: Vec<FeedPart>,
+}
+
+/// A part of the hash space, `[min, max)`, and the position in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedPart {
     pub min: Epk,
     pub max: Epk,
     pub position: ScanPosition,
 }
 
-const CONTINUATION_FORMAT: u8 = 1;
+const CONTINUATION_FORMAT: u8 = 2;
 const POSITION_START: u8 = 0;
 const POSITION_CREATED: u8 = 1;
 const POSITION_KEYED: u8 = 2;
@@ -107,20 +115,19 @@ const POSITION_KEYED: u8 = 2;
 impl FeedContinuation {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![CONTINUATION_FORMAT];
-        for epk in [&self.min, &self.max] {
-            // An effective partition key is at most 1 KB.
-            out.extend_from_slice(&(epk.as_bytes().len() as u16).to_be_bytes());
-            out.extend_from_slice(epk.as_bytes());
-        }
-        match &self.position {
-            ScanPosition::Start => out.push(POSITION_START),
-            ScanPosition::Created { after } => {
-                out.push(POSITION_CREATED);
-                out.extend_from_slice(&after.to_be_bytes());
-            }
-            ScanPosition::Keyed { after } => {
-                out.push(POSITION_KEYED);
-                out.extend_from_slice(after);
+        for part in &self.parts {
+            put_bytes(&mut out, part.min.as_bytes());
+            put_bytes(&mut out, part.max.as_bytes());
+            match &part.position {
+                ScanPosition::Start => out.push(POSITION_START),
+                ScanPosition::Created { after } => {
+                    out.push(POSITION_CREATED);
+                    out.extend_from_slice(&after.to_be_bytes());
+                }
+                ScanPosition::Keyed { after } => {
+                    out.push(POSITION_KEYED);
+                    put_bytes(&mut out, after);
+                }
             }
         }
         out
@@ -128,61 +135,146 @@ impl FeedContinuation {
 
     /// `None` when the bytes are no continuation.
     pub fn decode(bytes: &[u8]) -> Option<FeedContinuation> {
-        let (format, rest) = bytes.split_first()?;
-        if *format != CONTINUATION_FORMAT {
+        let (format, mut rest) = bytes.split_first()?;
+        if *format != CONTINUATION_FORMAT || rest.is_empty() {
             return None;
         }
-        let (min, rest) = take_epk(rest)?;
-        let (max, rest) = take_epk(rest)?;
-        let (tag, rest) = rest.split_first()?;
-        let position = match *tag {
-            POSITION_START if rest.is_empty() => ScanPosition::Start,
-            POSITION_CREATED => ScanPosition::Created { after: u64::from_be_bytes(rest.try_into().ok()?) },
-            POSITION_KEYED if !rest.is_empty() => ScanPosition::Keyed { after: Bytes::copy_from_slice(rest) },
-            _ => return None,
-        };
-        Some(FeedContinuation { min, max, position })
+        let mut parts = Vec::new();
+        while !rest.is_empty() {
+            let min = take_epk(&mut rest)?;
+            let max = take_epk(&mut rest)?;
+            let (tag, after_tag) = rest.split_first()?;
+            rest = after_tag;
+            let position = match *tag {
+                POSITION_START => ScanPosition::Start,
+                POSITION_CREATED => {
+                    let (after, after_number) = rest.split_first_chunk()?;
+                    rest = after_number;
+                    ScanPosition::Created { after: u64::from_be_bytes(*after) }
+                }
+                POSITION_KEYED => {
+                    let after = take_bytes(&mut rest).filter(|after| !after.is_empty())?;
+                    ScanPosition::Keyed { after: Bytes::copy_from_slice(after) }
+                }
+                _ => return None,
+            };
+            parts.push(FeedPart { min, max, position });
+        }
+        Some(FeedContinuation { parts })
     }
 }
 
-fn take_epk(bytes: &[u8]) -> Option<(Epk, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let (epk, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-    Some((Epk(epk.into()), rest))
+/// Effective partition keys and order rows are far below 64 KB.
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take_bytes<'b>(from: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let (length, rest) = from.split_first_chunk()?;
+    let (bytes, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    *from = rest;
+    Some(bytes)
+}
+
+fn take_epk(from: &mut &[u8]) -> Option<Epk> {
+    take_bytes(from).map(|bytes| Epk(bytes.into()))
 }
 
 /// A page of items.
 pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
-    let partitions = container.partitions_of(scope)?;
-    let span = span_of(container, scope)?;
-    let (first, mut position) = match &page.continuation {
-        None => (0, ScanPosition::Start),
-        Some(continuation) => resume(&partitions, continuation)?,
-    };
+    let (min, max) = bounds_of(container, scope)?;
     let mut left = page.limits();
     let mut items: Vec<Item> = Vec::new();
-    let mut at = Position::default();
-    let mut continuation = None;
-    for (index, partition) in partitions.iter().enumerate().skip(first) {
-        let found = partition.scan_items(&span, &position, left, &page.session)?;
-        if items.is_empty() {
-            at = found.at;
+    let mut at: Option<Position> = None;
+    let mut parts = parts_left(page.continuation.as_ref(), min, max)?;
+    let mut full = false;
+    while let Some(part) = parts.pop_front() {
+        let partition = container.partition_at(scope, &part.min)?;
+        let end = part.max.clone().min(partition.bounds().1.clone());
+        let span = span_inside(container, scope, &partition, &part.min, &end)?;
+        // A page that is full exactly where a partition ends: the list goes on only if there is another item.
+        let limits = if full { PageLimits { items: 1, bytes: usize::MAX } } else { left };
+        let found = partition.scan_items(&span, &part.position, limits, &page.session)?;
+        if full && !found.items.is_empty() {
+            parts.push_front(part);
+            break;
         }
+        at.get_or_insert(found.at);
         left.items -= found.items.len().min(left.items);
         left.bytes = left.bytes.saturating_sub(found.items.iter().map(|item| item.document.len()).sum());
         items.extend(found.items);
-        if let Some(next) = found.next {
-            continuation = Some(go_on(partition, next));
+        if end < part.max {
+            let position = part.position.clone();
+            parts.push_front(FeedPart { min: end.clone(), max: part.max, position });
+        }
+        if let Some(position) = found.next {
+            parts.push_front(FeedPart { min: part.min, max: end, position });
             break;
         }
-        position = ScanPosition::Start;
-        if left.items == 0 || left.bytes == 0 && !items.is_empty() {
-            continuation = next_with_items(&partitions[index + 1..], &span, page)?;
-            break;
-        }
+        full = left.items == 0 || left.bytes == 0 && !items.is_empty();
     }
+    // What begins at the beginning need not be told, except where it is the first.
+    while parts.len() > 1 && parts.back().is_some_and(|part| part.position == ScanPosition::Start) {
+        parts.pop_back();
+    }
+    let continuation = (!parts.is_empty()).then(|| FeedContinuation { parts: parts.into() });
     let charge_ru = charge::page(items.iter().map(|item| item.document.len()));
-    Ok(FeedPage { items, continuation, charge_ru, at })
+    Ok(FeedPage { items, continuation, charge_ru, at: at.unwrap_or_default() })
+}
+
+/// What of `[min, max)` is still to be listed.
+fn parts_left(continuation: Option<&FeedContinuation>, min: Epk, max: Epk) -> Result<VecDeque<FeedPart>> {
+    let mut parts = VecDeque::new();
+    let mut end = min;
+    for part in continuation.iter().flat_map(|continuation| &continuation.parts) {
+        // Overlapping parts are no continuation of ours and would list items twice; the first may begin later.
+        if part.min >= part.max || part.max > max || part.min < end {
+            return Err(Error::bad_request("Invalid Continuation Token"));
+        }
+        end = part.max.clone();
+        parts.push_back(part.clone());
+    }
+    if end < max {
+        parts.push_back(FeedPart { min: end, max, position: ScanPosition::Start });
+    }
+    Ok(parts)
+}
+
+/// The part of the hash space that a scope is about.
+fn bounds_of(container: &Container, scope: &Scope) -> Result<(Epk, Epk)> {
+    let of_range = |id: u32| -> Result<(Epk, Epk)> {
+        let partition = container.partition(id)?;
+        let (min, max) = partition.bounds();
+        Ok((min.clone(), max.clone()))
+    };
+    Ok(match scope {
+        Scope::All => (Epk::MIN, Epk::max()),
+        Scope::Range(id) => of_range(*id)?,
+        Scope::Epk { min, max, range: None } => (min.clone(), max.clone().min(Epk::max())),
+        Scope::Epk { min, max, range: Some(id) } => {
+            let (range_min, range_max) = of_range(*id)?;
+            (min.clone().max(range_min), max.clone().min(range_max))
+        }
+        Scope::Key(key) => container.span(key)?,
+    })
+}
+
+/// The items of a scope that lie in `[min, end)` of a partition.
+fn span_inside(
+    container: &Container,
+    scope: &Scope,
+    partition: &Partition,
+    min: &Epk,
+    end: &Epk,
+) -> Result<Span> {
+    let span = span_of(container, scope)?;
+    let (partition_min, partition_max) = partition.bounds();
+    Ok(match span {
+        Span::Key { .. } => span,
+        _ if min == partition_min && end == partition_max => Span::All,
+        _ => Span::Epk { min: min.clone(), max: end.clone() },
+    })
 }
 
 /// A page of changes. The scope must lie in one partition; a client whose map of ranges is old is told so.
@@ -194,8 +286,7 @@ pub(crate) fn read_changes(
 ) -> Result<ChangesPage> {
     let partitions = container.partitions_of(scope)?;
     let [partition] = &partitions[..] else {
-        let message = "The requested resource is no longer available at the server.";
-        return Err(Error::new(Kind::RangeGone, message));
+        return Err(Error::new(Kind::RangeGone, RANGE_GONE));
     };
     let span = span_of(container, scope)?;
     let found = partition.read_changes(&span, from, page.limits(), &page.session)?;
@@ -221,38 +312,6 @@ pub(crate) fn span_of(container: &Container, scope: &Scope) -> Result<Span> {
     })
 }
 
-fn resume(partitions: &[Arc<Partition>], continuation: &FeedContinuation) -> Result<(usize, ScanPosition)> {
-    let covers = |partition: &&Arc<Partition>| {
-        let (min, max) = partition.bounds();
-        *min == continuation.min && *max == continuation.max
-    };
-    match partitions.iter().position(|partition| covers(&partition)) {
-        Some(index) => Ok((index, continuation.position.clone())),
-        None => Err(Error::bad_request("Invalid Continuation Token")),
-    }
-}
-
-fn go_on(partition: &Partition, position: ScanPosition) -> FeedContinuation {
-    let (min, max) = partition.bounds();
-    FeedContinuation { min: min.clone(), max: max.clone(), position }
-}
-
-/// The page is full exactly where a partition ends: the list goes on if any later partition has an item.
-fn next_with_items(
-    partitions: &[Arc<Partition>],
-    span: &Span,
-    page: &PageRequest,
-) -> Result<Option<FeedContinuation>> {
-    let one = PageLimits { items: 1, bytes: usize::MAX };
-    for partition in partitions {
-        let found = partition.scan_items(span, &ScanPosition::Start, one, &page.session)?;
-        if !found.items.is_empty() {
-            return Ok(Some(go_on(partition, ScanPosition::Start)));
-        }
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +327,8 @@ mod tests {
                 1 => ScanPosition::Created { after: number },
                 _ => ScanPosition::Keyed { after: row.into() },
             };
-            let continuation = FeedContinuation { min: Epk(min.into()), max: Epk(max.into()), position };
+            let part = FeedPart { min: Epk(min.into()), max: Epk(max.into()), position };
+            let continuation = FeedContinuation { parts: vec![part.clone(), part] };
             prop_assert_eq!(FeedContinuation::decode(&continuation.encode()), Some(continuation));
         }
 

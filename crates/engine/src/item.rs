@@ -35,6 +35,8 @@ pub struct Item {
     pub ttl: Option<i32>,
     /// Trailing members of the document that patches added; they are printed after the system properties.
     pub late_members: u16,
+    /// The version came through a merge of partitions; only its feed row's key differs for that.
+    pub merged: bool,
     /// In stored form.
     pub document: Bytes,
 }

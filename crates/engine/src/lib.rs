@@ -13,6 +13,7 @@
 //! - `access`: users and permissions.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
+//! - `split/`: partitions that become two, or one again, while they serve.
 //! - `partition/`, `item`, `feed`, `batch`, `charge`: one physical partition and what happens inside.
 
 pub mod access;
@@ -31,6 +32,8 @@ pub mod item;
 pub mod offer;
 pub mod partition;
 pub mod query;
+mod ranges;
+pub mod split;
 pub mod sweeper;
 
 pub use access::{
@@ -40,7 +43,7 @@ pub use account::{Account, Database, DatabaseIdentity, Ref};
 pub use batch::*;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
 pub use config::EngineConfig;
-pub use container::{Container, ContainerCore, PartitionSetup, RangeInfo, Usage};
+pub use container::{Container, ContainerCore, PartitionSetup, Usage};
 pub use definition::{
     ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, PolicyCursor,
 };
@@ -56,3 +59,4 @@ pub use query::{
     PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
     SystemProperties,
 };
+pub use ranges::RangeInfo;

@@ -154,11 +154,12 @@ fn a_prefix_of_a_hierarchical_key_lists_all_below_it() {
 #[test]
 fn a_foreign_continuation_is_refused() {
     let fixture = Fixture::new(json!({}));
-    let continuation = FeedContinuation {
+    let part = orrery_engine::FeedPart {
         min: orrery_model::Epk::from_hex("05").unwrap(),
         max: orrery_model::Epk::max(),
         position: orrery_engine::ScanPosition::Start,
     };
+    let continuation = FeedContinuation { parts: vec![part.clone(), part] };
     let page = PageRequest { continuation: Some(continuation), ..PageRequest::new(1) };
     let error = fixture.container.read_feed(&Scope::All, &page).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (Kind::BadRequest, "Invalid Continuation Token"));

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | item | `Items` | escaped EPK, escaped partition key, id bytes |
 //! | order | `Index` | `01`, escaped EPK, item number (u64, big-endian) |
-//! | feed | `Feed` | `01`, LSN (u64, big-endian), position within the commit (u8) |
+//! | feed | `Feed` | `01`, LSN (u64, big-endian), position within the commit (u8), after a merge the item number (u64) |
 //! | expiry | `Feed` | `02`, second (u32, big-endian), item key |
 //! | unique | `Feed` | `03`, escaped EPK, escaped partition key, constraint (u16, big-endian), values |
 //! | meta | `Feed` | `04`, name |
@@ -93,6 +93,15 @@ pub fn feed(lsn: u64, sub: u8) -> Bytes {
     key[0] = TAG_FEED;
     key[1..9].copy_from_slice(&lsn.to_be_bytes());
     key[9] = sub;
+    Bytes::copy_from_slice(&key)
+}
+
+/// The feed row of a version that came through a merge of partitions: their LSNs say nothing about each other, so the
+/// item's number tells rows of the same LSN apart.
+pub fn feed_merged(lsn: u64, sub: u8, number: u64) -> Bytes {
+    let mut key = [0; 18];
+    key[..10].copy_from_slice(&feed(lsn, sub));
+    key[10..].copy_from_slice(&number.to_be_bytes());
     Bytes::copy_from_slice(&key)
 }
 
@@ -216,8 +225,9 @@ impl<'k> FeedTableKey<'k> {
         match *tag {
             TAG_FEED => {
                 let (lsn, sub) = rest.split_first_chunk()?;
-                let [sub] = *sub else { return None };
-                Some(FeedTableKey::Feed { lsn: u64::from_be_bytes(*lsn), sub })
+                let (sub, number) = sub.split_first()?;
+                matches!(number.len(), 0 | 8)
+                    .then_some(FeedTableKey::Feed { lsn: u64::from_be_bytes(*lsn), sub: *sub })
             }
             TAG_EXPIRY => {
                 let (second, item_key) = rest.split_first_chunk()?;
@@ -412,6 +422,7 @@ mod tests {
             lsn: u64, sub: u8, after: u64, second: u32, up_to: u32, id in part()
         ) {
             prop_assert_eq!(contains(&feed_after(after), &feed(lsn, sub)), lsn > after);
+            prop_assert_eq!(contains(&feed_after(after), &feed_merged(lsn, sub & 0x7F, 7)), lsn > after);
             prop_assert_eq!(contains(&expiry_up_to(up_to), &expiry(second, &id)), second <= up_to);
             prop_assert!(!contains(&feed_after(after), &expiry(second, &id)));
             prop_assert!(!contains(&expiry_up_to(up_to), &feed(lsn, sub)));
@@ -441,6 +452,7 @@ mod tests {
         assert_eq!(ItemKey::decode(&key).unwrap().to_string(), r#"item 0a00/"A"/"gr\xc3\xbcn""#);
         let print = |key: Bytes| FeedTableKey::decode(&key).unwrap().to_string();
         assert_eq!(print(feed(7, 2)), "feed 7.2");
+        assert_eq!(print(feed_merged(7, 2, 9)), "feed 7.2");
         assert_eq!(print(purge(b"\x01", b"p")), r#"purge 01/"p""#);
         assert_eq!(print(expiry(9, &item(b"\x01", b"p", b"i"))), r#"expiry 9 item 01/"p"/"i""#);
         assert_eq!(print(unique(b"\x01", b"p", 2, b"\xAB")), r#"unique 01/"p"/2 ab"#);

@@ -9,7 +9,7 @@ use orrery_model::PartitionKeyDefinition;
 
 use crate::account::{Database, Ref};
 use crate::catalog::access::prepare_user_delete;
-use crate::catalog::load::{history_of_rows, offer_of_row, slots_of_rows};
+use crate::catalog::load::{map_of_rows, offer_of_row};
 use crate::catalog::rows::{ContainerRow, DatabaseRow, OfferRow, RangeRow, RangeStatus, RowKey, drop_value};
 use crate::catalog::view::Containers;
 use crate::catalog::writer::{Prepared, Writer};
@@ -131,7 +131,7 @@ impl Writer {
                 lsn,
                 ts,
                 start_lsn: 0,
-                space: next(&mut change.meta.next_space, u32::MAX, "space")?,
+                space: change.new_space()?,
                 status: RangeStatus::Online,
                 owner: 0,
                 epoch: 0,
@@ -151,12 +151,10 @@ impl Writer {
         self.commit(change)?;
 
         self.databases.insert(database.number, database_row);
-        let version = Version { definition: Arc::new(definition), etag: Etag::new(lsn, ts), ts };
-        let slots = slots_of_rows(&ranges);
+        let version = Version::new(definition, lsn, ts);
+        let map = map_of_rows(&ranges, row.next_range);
         let identity = database.identity.clone();
-        let history = history_of_rows(&ranges, row.next_range);
-        let container =
-            Arc::new(Container::new(number, identity, version, slots, history, self.shared.clone()));
+        let container = Arc::new(Container::new(number, identity, version, map, self.shared.clone()));
         self.publish(|view| offer.into_iter().for_each(|offer| view.insert_offer(offer)));
         let mut containers = Containers::clone(&containers);
         containers.insert(container.clone());
@@ -176,11 +174,11 @@ impl Writer {
         let definition = old.definition.replaced_by(definition)?;
         let mut change = self.prepare();
         let (lsn, ts) = (change.meta.lsn, change.ts);
-        let next_range = container.history().next_range;
+        let next_range = container.map().history.next_range;
         let row = ContainerRow { lsn, ts, next_range, definition: definition.json.to_string() };
         change.put(RowKey::Container(container.database().number, container.number()), row.encode());
         self.commit(change)?;
-        container.set_version(Version { definition: Arc::new(definition), etag: Etag::new(lsn, ts), ts });
+        container.set_version(Version::new(definition, lsn, ts));
         self.publish(|_| ());
         Ok(container.clone())
     }
@@ -206,7 +204,7 @@ impl Writer {
     fn prepare_container_delete(&self, change: &mut Prepared, container: &Container) {
         let (database, number) = (container.database().number, container.number());
         change.delete(RowKey::Container(database, number));
-        for (range, space) in &container.history().rows {
+        for (range, space) in &container.map().history.rows {
             change.delete(RowKey::Range(database, number, *range));
             // A space that is already gone is dropped once more, which does no harm.
             change.put(RowKey::Drop(space.0), drop_value());
@@ -217,11 +215,11 @@ impl Writer {
     /// After the delete is durable: refuses what is still on its way to the container and frees its spaces.
     fn end(&mut self, container: &Container) {
         container.mark_deleted();
-        self.queue_drops(container.history().rows.iter().map(|(_, space)| space.0));
+        self.queue_drops(container.map().history.rows.iter().map(|(_, space)| space.0));
     }
 
     /// Fails when the container was deleted, also when a new one has its name.
-    fn check_present(&self, container: &Container) -> Result<Arc<Database>> {
+    pub(crate) fn check_present(&self, container: &Container) -> Result<Arc<Database>> {
         let database = self.database(container.database().number)?;
         match database.containers.load().by_number.contains_key(&container.number()) {
             true => Ok(database),
@@ -344,6 +342,12 @@ impl Grant {
     fn throughput(&self) -> Throughput {
         let (Grant::Own(throughput) | Grant::Shared(throughput)) = self;
         *throughput
+    }
+}
+
+impl Prepared {
+    pub(crate) fn new_space(&mut self) -> Result<u32> {
+        next(&mut self.meta.next_space, u32::MAX, "space")
     }
 }
 

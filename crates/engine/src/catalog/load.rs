@@ -16,11 +16,12 @@ use crate::catalog::rows::{
     ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, damaged,
 };
 use crate::catalog::view::{Containers, View};
-use crate::container::{Container, RangeHistory, RangeInfo, Slot, Version};
+use crate::container::{Container, Version};
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
 use crate::etag::Etag;
 use crate::offer::Offer;
+use crate::ranges::{RangeHistory, RangeInfo, RangeMap, Slot};
 
 /// The catalog as it was stored.
 pub(crate) struct Loaded {
@@ -81,13 +82,10 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
             .ok_or_else(|| damaged(&format!("container {number} belongs to no database")))?;
         let definition = ContainerDefinition::parse_stored(&row.definition)
             .map_err(|error| damaged(&format!("the definition of container {number}: {error}")))?;
-        let version =
-            Version { definition: Arc::new(definition), etag: Etag::new(row.lsn, row.ts), ts: row.ts };
-        let slots = slots_of_rows(&ranges);
-        check_cover(&slots).map_err(|what| damaged(&format!("container {number}: {what}")))?;
-        let history = history_of_rows(&ranges, row.next_range);
-        let container =
-            Container::new(number, owner.identity.clone(), version, slots, history, shared.clone());
+        let version = Version::new(definition, row.lsn, row.ts);
+        let map = map_of_rows(&ranges, row.next_range);
+        check_cover(&map).map_err(|what| damaged(&format!("container {number}: {what}")))?;
+        let container = Container::new(number, owner.identity.clone(), version, map, shared.clone());
         by_database.entry(database).or_default().insert(Arc::new(container));
     }
     for (number, containers) in by_database {
@@ -135,37 +133,33 @@ pub(crate) fn offer_of_row(number: u32, row: &OfferRow) -> Offer {
 }
 
 /// The map of ranges that clients may use: those that serve.
-pub(crate) fn slots_of_rows(ranges: &[(u32, RangeRow)]) -> Vec<Slot> {
-    let serving = || ranges.iter().filter(|(_, row)| row.status != RangeStatus::Gone);
-    let fraction = 1.0 / serving().count().max(1) as f64;
-    serving()
-        .map(|(id, row)| {
-            let info = RangeInfo {
-                id: *id,
-                min: row.min.clone(),
-                max: row.max.clone(),
-                parents: row.parents.clone(),
-                lsn: row.start_lsn,
-                throughput_fraction: fraction,
-                etag: Etag::new(row.lsn, row.ts),
-                ts: row.ts,
-            };
-            Slot::new(info, SpaceId(row.space))
-        })
-        .collect()
+pub(crate) fn map_of_rows(ranges: &[(u32, RangeRow)], next_range: u32) -> RangeMap {
+    let serving = ranges.iter().filter(|(_, row)| row.status != RangeStatus::Gone);
+    let slots =
+        serving.map(|(id, row)| Arc::new(Slot::new(info_of_row(*id, row), SpaceId(row.space)))).collect();
+    let rows = ranges.iter().map(|(id, row)| (*id, SpaceId(row.space))).collect();
+    RangeMap::new(slots, RangeHistory { rows, next_range })
 }
 
-pub(crate) fn history_of_rows(ranges: &[(u32, RangeRow)], next_range: u32) -> RangeHistory {
-    RangeHistory { rows: ranges.iter().map(|(id, row)| (*id, SpaceId(row.space))).collect(), next_range }
+pub(crate) fn info_of_row(id: u32, row: &RangeRow) -> RangeInfo {
+    RangeInfo {
+        id,
+        min: row.min.clone(),
+        max: row.max.clone(),
+        parents: row.parents.clone(),
+        lsn: row.start_lsn,
+        throughput_fraction: 1.0,
+        etag: Etag::new(row.lsn, row.ts),
+        ts: row.ts,
+    }
 }
 
 /// Ranges must cover the hash space without gap or overlap; anything else would lose keys.
-fn check_cover(slots: &[Slot]) -> Result<(), &'static str> {
-    let mut ranges: Vec<_> = slots.iter().map(|slot| (&slot.info.min, &slot.info.max)).collect();
-    ranges.sort();
-    let starts = ranges.first().is_some_and(|(min, _)| **min == orrery_model::Epk::MIN);
-    let ends = ranges.last().is_some_and(|(_, max)| **max == orrery_model::Epk::max());
-    let joined = ranges.windows(2).all(|pair| pair[0].1 == pair[1].0);
+fn check_cover(map: &RangeMap) -> Result<(), &'static str> {
+    let slots = map.slots();
+    let starts = slots.first().is_some_and(|slot| *slot.min() == orrery_model::Epk::MIN);
+    let ends = slots.last().is_some_and(|slot| *slot.max() == orrery_model::Epk::max());
+    let joined = slots.windows(2).all(|pair| pair[0].max() == pair[1].min());
     if starts && ends && joined { Ok(()) } else { Err("its ranges do not cover the hash space") }
 }
 

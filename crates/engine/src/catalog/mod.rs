@@ -12,6 +12,7 @@ pub(crate) mod access;
 pub(crate) mod access_rows;
 pub(crate) mod changes;
 pub(crate) mod load;
+pub(crate) mod reshape;
 pub(crate) mod rows;
 pub(crate) mod view;
 pub(crate) mod writer;

@@ -14,7 +14,7 @@ use crate::item;
 impl Partition {
     /// The id of the item with this number. Whether the item is still shown is for whoever reads it to find out.
     pub fn item_id(&self, epk: &Epk, number: u64) -> Result<String> {
-        let row = self.space.snapshot()?.get(Table::Index, &keys::order(epk.as_bytes(), number))?;
+        let row = self.snapshot()?.get(Table::Index, &keys::order(epk.as_bytes(), number))?;
         let key = row.ok_or_else(|| item::not_found().charged(charge::LOOK_UP_RU))?;
         let parts = keys::ItemKey::decode(&key).ok_or_else(|| rows::damaged("order"))?;
         String::from_utf8(parts.id.to_vec()).map_err(|_| rows::damaged("order"))

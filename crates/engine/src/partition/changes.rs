@@ -37,7 +37,7 @@ impl Partition {
         session: &[(u32, u64)],
     ) -> Result<PartitionChanges> {
         let view = self.view(session)?;
-        let snapshot = self.space.snapshot()?;
+        let snapshot = self.snapshot()?;
         let after = match from {
             ChangesFrom::Beginning => 0,
             ChangesFrom::Now => view.lsn,

@@ -15,10 +15,14 @@
 //! - `transaction`: one commit in the making. `write`: the calls. `state`: the overlay.
 //! - `rows`, `target`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
 //! - `scan`, `changes`: lists. `upkeep`: what the sweeper does.
+//! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
 
 mod by_number;
 mod changes;
+mod copy;
 mod expiry;
+mod gate;
+mod handover;
 mod patch;
 mod reader;
 mod rows;
@@ -40,7 +44,7 @@ use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use futures_channel::oneshot;
 use orrery_model::{Epk, PartitionKey};
-use orrery_storage::{Commit, Direction, Space, StoreError, Table, keys};
+use orrery_storage::{Commit, Direction, Snapshot, Space, StoreError, Table, keys};
 use parking_lot::Mutex;
 
 use crate::charge;
@@ -52,13 +56,18 @@ use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 
 pub use changes::PartitionChanges;
+pub(crate) use copy::Successor;
+pub(crate) use gate::RANGE_GONE;
+pub(crate) use handover::{FeedHold, Pause};
 pub(crate) use reader::Reader;
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
 pub use ticket::wait;
+pub(crate) use ticket::{Submitted, settle};
 pub use upkeep::Upkeep;
 
-use rows::{FeedRow, Totals, decode_item, decode_lsn};
+use gate::Gate;
+use rows::{Base, FeedRow, Totals, decode_item, decode_lsn};
 use state::State;
 use target::Target;
 use ticket::Ticket;
@@ -103,6 +112,9 @@ struct Shared {
     stopped: OnceLock<StoreError>,
     /// The container is gone.
     closed: AtomicBool,
+    gate: Gate,
+    /// The size at which it was found that it cannot be split; 0: never.
+    unsplittable_bytes: AtomicU64,
     agenda: Agenda,
 }
 
@@ -123,14 +135,15 @@ impl Partition {
     /// Takes over the rows of a space: the newest feed row tells where the partition stands.
     pub fn open(setup: PartitionSetup) -> Result<Partition> {
         let snapshot = setup.space.snapshot()?;
-        let newest =
-            snapshot.scan(Table::Feed, keys::feed_after(0), Direction::Reverse).next_row().transpose()?;
-        let (lsn, totals) = match newest {
-            None => (0, Totals::default()),
-            Some(row) => match keys::FeedTableKey::decode(&row.key) {
-                Some(keys::FeedTableKey::Feed { lsn, .. }) => (lsn, FeedRow::decode(&row.value)?.totals),
-                _ => return Err(rows::damaged("feed")),
-            },
+        let newest = newest(snapshot.as_ref())?;
+        let base = snapshot.get(Table::Feed, &keys::meta(rows::BASE))?;
+        let base = base.map(|row| Base::decode(&row)).transpose()?;
+        // A partition made from others begins where they ended, which need not be at one of its own changes.
+        let (lsn, totals) = match (newest, base) {
+            (Some((lsn, totals)), Some(base)) if lsn > base.lsn => (lsn, totals),
+            (_, Some(base)) => (base.lsn, base.totals),
+            (Some(newest), None) => newest,
+            (None, None) => (0, Totals::default()),
         };
         let mut purges = Purges::new();
         let mut rows = snapshot.scan(Table::Feed, keys::purges(), Direction::Forward);
@@ -162,6 +175,8 @@ impl Partition {
                 purges: ArcSwap::from_pointee(purges),
                 stopped: OnceLock::new(),
                 closed: AtomicBool::new(false),
+                gate: Gate::default(),
+                unsplittable_bytes: AtomicU64::new(0),
                 agenda,
             }),
         })
@@ -200,6 +215,24 @@ impl Partition {
         drop(self.shared.state.lock());
     }
 
+    /// Whether writes may begin: neither paused for a handover nor gone.
+    pub fn takes_writes(&self) -> bool {
+        self.shared.gate.is_open()
+    }
+
+    /// Ready when the pause of a handover is over; `None` outside of one.
+    pub fn pause_end(&self) -> Option<oneshot::Receiver<()>> {
+        self.shared.gate.pause_end()
+    }
+
+    /// The last published state. Every reader takes its snapshot here: the space of a range that has gone may have
+    /// been dropped, and then reads as empty.
+    pub(crate) fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
+        let snapshot = self.space.snapshot()?;
+        self.shared.gate.check_read()?;
+        Ok(snapshot)
+    }
+
     /// Reads one item from the last published state: one snapshot, one look-up, no copy of the document.
     pub fn read_item(
         &self,
@@ -210,7 +243,7 @@ impl Partition {
     ) -> Result<ItemReply> {
         let view = self.view(&options.session)?;
         let target = Target::new(epk, key, id);
-        let found = self.space.snapshot()?.get(Table::Items, &target.key)?.map(decode_item).transpose()?;
+        let found = self.snapshot()?.get(Table::Items, &target.key)?.map(decode_item).transpose()?;
         let Some(item) = found.filter(|item| view.shows(target.logical_partition(), item)) else {
             return Err(item::not_found().charged(charge::LOOK_UP_RU));
         };
@@ -272,7 +305,7 @@ impl Partition {
         }
         match self.shared.stopped.get() {
             Some(error) => Err(error.clone().into()),
-            None => Ok(()),
+            None => self.shared.gate.check_write(),
         }
     }
 
@@ -321,6 +354,22 @@ impl Shared {
             }
         }
     }
+}
+
+/// Where the newest commit left the partition. Rows about ids that items have left stand after the others of their
+/// commit and do not tell its end.
+fn newest(snapshot: &dyn Snapshot) -> Result<Option<(u64, Totals)>> {
+    let mut rows = snapshot.scan(Table::Feed, keys::feed_after(0), Direction::Reverse);
+    while let Some(row) = rows.next_row().transpose()? {
+        match keys::FeedTableKey::decode(&row.key) {
+            Some(keys::FeedTableKey::Feed { sub, .. }) if sub & rows::LEAVE_POSITION != 0 => {}
+            Some(keys::FeedTableKey::Feed { lsn, .. }) => {
+                return Ok(Some((lsn, FeedRow::decode(&row.value)?.totals)));
+            }
+            _ => return Err(rows::damaged("feed")),
+        }
+    }
+    Ok(None)
 }
 
 /// What a reader sees.

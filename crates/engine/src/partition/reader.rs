@@ -27,7 +27,7 @@ impl Partition {
     /// A view of the last published state, or the error that the session or the container's end asks for.
     pub(crate) fn reader(&self, session: &[(u32, u64)]) -> Result<Reader> {
         let view = self.view(session)?;
-        let snapshot = self.space.snapshot()?;
+        let snapshot = self.snapshot()?;
         Ok(Reader { snapshot, view, range_id: self.range_id, items: self.usage().items })
     }
 }

@@ -13,6 +13,7 @@
 //! tells everything that must be known at open and no counter is written per commit.
 
 use bytes::{BufMut, Bytes, BytesMut};
+use orrery_storage::keys;
 
 use crate::error::{Error, Result};
 use crate::etag::Etag;
@@ -21,7 +22,8 @@ use crate::item::Item;
 const FORMAT: u8 = 1;
 const FLAG_TTL: u8 = 1;
 const FLAG_LATE_MEMBERS: u8 = 2;
-const FLAGS_KNOWN: u8 = FLAG_TTL | FLAG_LATE_MEMBERS;
+const FLAG_MERGED: u8 = 4;
+const FLAGS_KNOWN: u8 = FLAG_TTL | FLAG_LATE_MEMBERS | FLAG_MERGED;
 const ITEM_HEADER_BYTES: usize = 2 + 8 + 1 + 4 + 8;
 const FEED_HEADER_BYTES: usize = 2 + 4 + 8 + 8 + 8;
 
@@ -34,9 +36,23 @@ pub(super) struct ItemHeader {
     pub(super) number: u64,
     pub(super) ttl: Option<i32>,
     pub(super) late_members: u16,
+    /// The version came through a merge of partitions, see `feed_key`.
+    pub(super) merged: bool,
 }
 
 impl ItemHeader {
+    pub(super) fn of(item: &Item) -> ItemHeader {
+        ItemHeader {
+            lsn: item.lsn,
+            sub: item.sub,
+            ts: item.ts,
+            number: item.number,
+            ttl: item.ttl,
+            late_members: item.late_members,
+            merged: item.merged,
+        }
+    }
+
     /// The row's value and the item that reading it would give; they share the document's bytes.
     pub(super) fn encode(&self, document: &[u8]) -> (Bytes, Item) {
         let mut row = BytesMut::with_capacity(ITEM_HEADER_BYTES + 6 + document.len());
@@ -46,6 +62,9 @@ impl ItemHeader {
         }
         if self.late_members > 0 {
             flags |= FLAG_LATE_MEMBERS;
+        }
+        if self.merged {
+            flags |= FLAG_MERGED;
         }
         row.put_u8(FORMAT);
         row.put_u8(flags);
@@ -75,6 +94,7 @@ impl ItemHeader {
             etag: Etag::of_change(self.lsn, self.sub, self.ts),
             ttl: self.ttl,
             late_members: self.late_members,
+            merged: self.merged,
             document,
         }
     }
@@ -95,6 +115,7 @@ pub(super) fn decode_item(row: Bytes) -> Result<Item> {
             number: reader.u64()?,
             ttl: if flags & FLAG_TTL != 0 { Some(reader.u32()? as i32) } else { None },
             late_members: if flags & FLAG_LATE_MEMBERS != 0 { reader.u16()? } else { 0 },
+            merged: flags & FLAG_MERGED != 0,
         })
     })();
     let document = row.len() - reader.0.len();
@@ -112,18 +133,32 @@ pub enum ChangeKind {
     Expire = 4,
     /// A whole logical partition was deleted; the key is the logical partition's.
     Purge = 5,
+    /// The item was given another id; the key is the one it left. Readers of the feed pass it by, a partition that is
+    /// being built from this one must not.
+    Leave = 6,
 }
+
+/// Set in the position of a `Leave` row: the change itself, under the new id, has the plain position.
+pub(super) const LEAVE_POSITION: u8 = 0x80;
 
 impl ChangeKind {
     fn from_u8(kind: u8) -> Option<ChangeKind> {
-        [ChangeKind::Create, ChangeKind::Replace, ChangeKind::Delete, ChangeKind::Expire, ChangeKind::Purge]
-            .into_iter()
-            .find(|known| *known as u8 == kind)
+        use ChangeKind::{Create, Delete, Expire, Leave, Purge, Replace};
+        [Create, Replace, Delete, Expire, Purge, Leave].into_iter().find(|known| *known as u8 == kind)
     }
 
     /// Whether the change left an item behind.
     pub(super) fn leaves_item(self) -> bool {
         matches!(self, ChangeKind::Create | ChangeKind::Replace)
+    }
+}
+
+/// The key of the feed row that a version has.
+pub(super) fn feed_key(item: &Item) -> Bytes {
+    if item.merged {
+        keys::feed_merged(item.lsn, item.sub, item.number)
+    } else {
+        keys::feed(item.lsn, item.sub)
     }
 }
 
@@ -167,6 +202,36 @@ impl FeedRow {
         })();
         let (kind, ts, totals, number) = header.ok_or_else(|| damaged("feed"))?;
         Ok(FeedRow { kind, ts, totals, number, key: row.slice(row.len() - reader.0.len()..) })
+    }
+}
+
+/// Where a partition stood when it was made from others, in the meta row `BASE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Base {
+    pub(super) lsn: u64,
+    pub(super) totals: Totals,
+}
+
+/// Name of the meta row with a partition's [`Base`]. Its feed may hold no row at that LSN.
+pub(super) const BASE: &str = "base";
+
+impl Base {
+    pub(super) fn encode(&self) -> Bytes {
+        let mut row = BytesMut::with_capacity(25);
+        row.put_u8(FORMAT);
+        row.put_u64_le(self.lsn);
+        row.put_u64_le(self.totals.items);
+        row.put_u64_le(self.totals.bytes);
+        row.freeze()
+    }
+
+    pub(super) fn decode(row: &[u8]) -> Result<Base> {
+        let mut reader = Reader(row);
+        let base = (|| {
+            let FORMAT = reader.u8()? else { return None };
+            Some(Base { lsn: reader.u64()?, totals: Totals { items: reader.u64()?, bytes: reader.u64()? } })
+        })();
+        base.filter(|_| reader.0.is_empty()).ok_or_else(|| damaged("base"))
     }
 }
 
@@ -218,14 +283,15 @@ mod tests {
         #[test]
         fn an_item_row_reads_back_as_it_was_written(
             lsn in 0u64..1 << 37, sub in 0u8..128, ts: u32, number in 0u64..1 << 60,
-            ttl: Option<i32>, late_members: u16, document: Vec<u8>,
+            ttl: Option<i32>, late_members: u16, merged: bool, document: Vec<u8>,
         ) {
-            let header = ItemHeader { lsn, sub, ts, number, ttl, late_members };
+            let header = ItemHeader { lsn, sub, ts, number, ttl, late_members, merged };
             let (row, written) = header.encode(&document);
             let read = decode_item(row).unwrap();
             prop_assert_eq!((read.lsn, read.sub, read.ts, read.number), (lsn, sub, ts, number));
             prop_assert_eq!((read.ttl, read.late_members, &read.document[..]), (ttl, late_members, &document[..]));
             prop_assert_eq!((written.etag, &written.document), (read.etag, &read.document));
+            prop_assert_eq!(read.merged, merged);
         }
 
         #[test]
@@ -234,6 +300,7 @@ mod tests {
             let _ = decode_item(row.clone());
             let _ = FeedRow::decode(&row);
             let _ = decode_lsn(&row);
+            let _ = Base::decode(&row);
         }
     }
 
@@ -251,7 +318,8 @@ mod tests {
 
     #[test]
     fn a_row_of_a_later_format_is_refused() {
-        let header = ItemHeader { lsn: 1, sub: 0, ts: 2, number: 3, ttl: None, late_members: 0 };
+        let header =
+            ItemHeader { lsn: 1, sub: 0, ts: 2, number: 3, ttl: None, late_members: 0, merged: false };
         let mut row = header.encode(b"x").0.to_vec();
         row[0] = 2;
         assert!(decode_item(row.clone().into()).is_err());

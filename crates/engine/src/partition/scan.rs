@@ -79,7 +79,7 @@ impl Partition {
                 !matches!(span, Span::Key { .. }) && self.usage().items <= ORDERED_SCAN_ITEMS_MAX as u64
             }
         };
-        let snapshot = self.space.snapshot()?;
+        let snapshot = self.snapshot()?;
         let page = Page { items: Vec::new(), bytes: 0, limits, last: None };
         let (items, next) = if by_creation {
             self.scan_by_creation(span, from, snapshot.as_ref(), &view, page)?

@@ -72,7 +72,7 @@ pub(super) fn full_message(limit_bytes: u64) -> String {
 impl Partition {
     /// Measures a logical partition and remembers its size.
     pub(super) fn measure(&self, target: &Target) -> Result<()> {
-        let snapshot = self.space.snapshot()?;
+        let snapshot = self.snapshot()?;
         let range = KeyRange::prefix(target.logical_partition());
         let mut rows = snapshot.scan(Table::Items, range, Direction::Forward);
         let mut size = 0u64;

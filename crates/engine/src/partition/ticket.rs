@@ -14,10 +14,13 @@ use orrery_storage::StoreError;
 
 use crate::error::{Error, Kind, Result};
 
-pub(super) type Ticket = oneshot::Receiver<Result<(), StoreError>>;
+pub(crate) type Ticket = oneshot::Receiver<Result<(), StoreError>>;
+
+/// What a write hands back: the ticket, and the answer that may be given when it is ready.
+pub(crate) type Submitted<T> = (Option<Ticket>, Result<T>);
 
 /// The answer once everything it rests on is durable. Without a ticket that is now.
-pub(super) async fn settle<T>(ticket: Option<Ticket>, answer: Result<T>) -> Result<T> {
+pub(crate) async fn settle<T>(ticket: Option<Ticket>, answer: Result<T>) -> Result<T> {
     if let Some(ticket) = ticket {
         match ticket.await {
             Ok(Ok(())) => {}

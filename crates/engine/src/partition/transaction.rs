@@ -13,7 +13,7 @@ use orrery_storage::{Commit, Snapshot, Table, keys};
 use parking_lot::MutexGuard;
 
 use super::expiry;
-use super::rows::{ChangeKind, FeedRow, ItemHeader, Totals, decode_item};
+use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, decode_item, feed_key};
 use super::sizes::item_row_bytes;
 use super::state::State;
 use super::target::Target;
@@ -33,11 +33,11 @@ pub(super) struct Content {
 }
 
 /// An operation with its target, ready to be tried.
-pub(super) struct Prepared {
+pub(super) struct Prepared<'w> {
     pub(super) target: Target,
     /// Where a replace moves the item, when it gives it another id.
     pub(super) renamed: Option<Target>,
-    pub(super) write: Write,
+    pub(super) write: &'w Write,
     /// Of operations that bring a whole document.
     pub(super) content: Option<Content>,
 }
@@ -122,7 +122,7 @@ impl<'p> Transaction<'p> {
     }
 
     /// Tries one operation as change `sub` of the commit.
-    pub(super) fn apply(&mut self, sub: u8, prepared: &Prepared) -> Result<Applied> {
+    pub(super) fn apply(&mut self, sub: u8, prepared: &Prepared<'_>) -> Result<Applied> {
         let Prepared { target, renamed, write, content } = prepared;
         let stored = self.stored(&target.key)?;
         let live = stored.as_ref().is_some_and(|item| self.is_live(target.logical_partition(), item));
@@ -211,6 +211,7 @@ impl<'p> Transaction<'p> {
             return Err(item::already_exists());
         }
         self.remove_rows(target, &old)?;
+        self.feed(sub | LEAVE_POSITION, ChangeKind::Leave, old.number, target.key.clone());
         let item = self.put(sub, renamed, in_the_way.as_ref(), false, Some(old.number), content)?;
         let again = old.lsn == self.lsn;
         Ok(Applied {
@@ -280,6 +281,7 @@ impl<'p> Transaction<'p> {
             number,
             ttl: content.ttl,
             late_members: content.late_members,
+            merged: false,
         };
         let (row, item) = header.encode(&content.document);
         let old_bytes = stored.map_or(0, |stored| item_row_bytes(&target.key, stored));
@@ -290,7 +292,7 @@ impl<'p> Transaction<'p> {
         // From here on nothing fails. Rows of further indexes are staged here too, from `stored` and `item`.
         let expires = self.over_from(&item);
         if let Some(stored) = stored {
-            self.commit.delete(Table::Feed, keys::feed(stored.lsn, stored.sub));
+            self.commit.delete(Table::Feed, feed_key(stored));
             if let Some(second) = self.over_from(stored).filter(|second| Some(*second) != expires) {
                 self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
             }
@@ -336,7 +338,7 @@ impl<'p> Transaction<'p> {
         }
         self.commit.delete(Table::Items, target.key.clone());
         self.commit.delete(Table::Index, target.order(stored.number));
-        self.commit.delete(Table::Feed, keys::feed(stored.lsn, stored.sub));
+        self.commit.delete(Table::Feed, feed_key(stored));
         if let Some(second) = self.over_from(stored) {
             self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
         }
@@ -414,7 +416,7 @@ impl<'p> Transaction<'p> {
 
     fn read(&mut self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
         if self.snapshot.is_none() {
-            self.snapshot = Some(self.partition.space.snapshot()?);
+            self.snapshot = Some(self.partition.snapshot()?);
         }
         let snapshot = self.snapshot.as_ref().expect("opened above");
         Ok(snapshot.get(table, key)?)

@@ -20,7 +20,7 @@ use super::target::Target;
 use super::ticket::{Ticket, settle, wait};
 use super::{AfterPublish, Partition, Settings, expiry};
 use crate::definition::ContainerDefinition;
-use crate::error::Result;
+use crate::error::{Kind, Result};
 
 /// Items removed in one commit.
 const REMOVALS_PER_COMMIT: usize = 100;
@@ -35,8 +35,8 @@ const RETENTION_INTERVAL_S: u32 = 300;
 /// How far the search for old deletes may get ahead of its stored mark.
 const RETENTION_MARK_LSNS: u64 = 100_000;
 
-const PLANNED_TTL: &str = "planned-ttl";
-const RETENTION_LSN: &str = "retention-lsn";
+pub(super) const PLANNED_TTL: &str = "planned-ttl";
+pub(super) const RETENTION_LSN: &str = "retention-lsn";
 
 /// No work is planned.
 const NEVER: u32 = u32::MAX;
@@ -54,6 +54,8 @@ pub(super) struct Agenda {
     /// Everything in the feed up to here has been looked at.
     retention_lsn: AtomicU64,
     retention_mark: AtomicU64,
+    /// Deletes after this LSN are needed by partitions that are being built from this one. `u64::MAX`: by none.
+    pub(super) held_from: AtomicU64,
 }
 
 impl Agenda {
@@ -76,6 +78,7 @@ impl Agenda {
             retention_s: AtomicU32::new(if lsn > mark + 1 { 0 } else { NEVER }),
             retention_lsn: AtomicU64::new(mark),
             retention_mark: AtomicU64::new(mark),
+            held_from: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -85,6 +88,11 @@ impl Agenda {
 
     pub(super) fn purge(&self) {
         self.purge.store(true, Ordering::Release);
+    }
+
+    /// Returns when no visit is under way that has not seen what was set before.
+    pub(super) fn wait_for_visit(&self) {
+        drop(self.visit.lock());
     }
 
     /// Takes note of what a commit will need one day.
@@ -123,8 +131,16 @@ impl Partition {
         self.check_open().is_ok() && self.shared.agenda.is_due(self.env.now_s())
     }
 
-    /// Does a bounded part of what is due, waiting for each commit.
+    /// Does a bounded part of what is due, waiting for each commit. In a handover that is nothing: what is due is due
+    /// in the partitions that come next as well.
     pub fn upkeep(&self) -> Result<Upkeep> {
+        match self.visit() {
+            Err(error) if error.kind == Kind::RangeGone && !self.takes_writes() => Ok(Upkeep::default()),
+            result => result,
+        }
+    }
+
+    fn visit(&self) -> Result<Upkeep> {
         let agenda = &self.shared.agenda;
         let _visit = agenda.visit.lock();
         let now_s = self.env.now_s();
@@ -157,7 +173,7 @@ impl Partition {
             // Set before the rows are read: what is written meanwhile lowers it again.
             self.shared.agenda.expiry_s.store(NEVER, Ordering::Release);
             let published_lsn = self.lsn();
-            let snapshot = self.space.snapshot()?;
+            let snapshot = self.snapshot()?;
             let rows = take_rows(snapshot.as_ref(), keys::expiry_up_to(now_s), REMOVALS_PER_COMMIT)?;
             if rows.is_empty() {
                 let first = first_expiry(snapshot.as_ref())?;
@@ -231,7 +247,7 @@ impl Partition {
                     return Ok(false);
                 }
                 steps += 1;
-                let snapshot = self.space.snapshot()?;
+                let snapshot = self.snapshot()?;
                 let mut rows = snapshot.scan(Table::Items, range.clone(), Direction::Forward);
                 let mut keys_found = Vec::new();
                 let mut last = None;
@@ -306,7 +322,7 @@ impl Partition {
         let mut range = KeyRange::all();
         let mut earliest = NEVER;
         while default_ttl.is_some() {
-            let snapshot = self.space.snapshot()?;
+            let snapshot = self.snapshot()?;
             let mut rows = snapshot.scan(Table::Items, range.clone(), Direction::Forward);
             let mut planned = Vec::new();
             let mut last = None;
@@ -340,10 +356,10 @@ impl Partition {
         let agenda = &self.shared.agenda;
         let settings = self.settings();
         let keep_from = now_s.saturating_sub(settings.delete_retention_s);
-        let newest = self.lsn();
+        let newest = self.lsn().min(agenda.held_from.load(Ordering::Acquire));
         for _ in 0..STEPS_PER_VISIT {
             let from = agenda.retention_lsn.load(Ordering::Acquire);
-            let snapshot = self.space.snapshot()?;
+            let snapshot = self.snapshot()?;
             let mut rows = snapshot.scan(Table::Feed, keys::feed_after(from), Direction::Forward);
             let mut old = Vec::new();
             let mut seen = from;
@@ -402,7 +418,7 @@ pub(super) fn delete_retention_s(definition: &ContainerDefinition) -> u32 {
     }
 }
 
-fn planned_mark(default_ttl: Option<i32>) -> Option<Bytes> {
+pub(super) fn planned_mark(default_ttl: Option<i32>) -> Option<Bytes> {
     default_ttl.map(|ttl| Bytes::copy_from_slice(&ttl.to_le_bytes()))
 }
 

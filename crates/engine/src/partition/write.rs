@@ -3,14 +3,13 @@
 //! Each call checks what can be checked without looking at stored items, runs a transaction under the partition's lock,
 //! computes the charge after the lock is free, and hands back a future that is ready when the outcome is durable.
 
-use std::future::Future;
-
 use orrery_model::{Epk, PartitionKey, Raw};
 use orrery_storage::{Table, keys};
 
+use super::gate::gone;
 use super::rows::{ChangeKind, encode_lsn};
 use super::target::Target;
-use super::ticket::{Ticket, settle};
+use super::ticket::{Submitted, Ticket};
 use super::transaction::{Applied, Prepared, Transaction};
 use super::{AfterPublish, Partition, Settings};
 use crate::batch::{self, BatchOperation, BatchReply, OperationResult};
@@ -33,20 +32,10 @@ const KEY_MISMATCH: &str = "PartitionKey extracted from document doesn't match t
 
 impl Partition {
     /// Writes one item.
-    pub fn write_item(
-        &self,
-        key: &PartitionKey,
-        epk: &Epk,
-        write: Write,
-    ) -> impl Future<Output = Result<WriteReply>> + Send + use<> {
-        let (ticket, answer) = self.write_one(key, epk, write);
-        settle(ticket, answer)
-    }
-
-    fn write_one(&self, key: &PartitionKey, epk: &Epk, write: Write) -> (Option<Ticket>, Result<WriteReply>) {
+    pub(crate) fn submit_item(&self, key: &PartitionKey, epk: &Epk, write: &Write) -> Submitted<WriteReply> {
         let settings = self.settings();
         let prepared = self
-            .check_session(&write)
+            .check_session(write)
             .and_then(|()| self.prepare(&settings, key, epk, write))
             .map_err(|error| error.charged(charge::REFUSED_WRITE_RU));
         let prepared = match prepared {
@@ -68,30 +57,20 @@ impl Partition {
     }
 
     /// Writes every operation or none, in one commit. Later operations see what earlier ones did.
-    pub fn write_batch(
+    pub(crate) fn submit_batch(
         &self,
         key: &PartitionKey,
         epk: &Epk,
-        operations: Vec<BatchOperation>,
-    ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
-        let (ticket, answer) = self.write_atomic(key, epk, operations);
-        settle(ticket, answer)
-    }
-
-    fn write_atomic(
-        &self,
-        key: &PartitionKey,
-        epk: &Epk,
-        operations: Vec<BatchOperation>,
-    ) -> (Option<Ticket>, Result<BatchReply>) {
+        operations: &[BatchOperation],
+    ) -> Submitted<BatchReply> {
         let settings = self.settings();
         let checked = batch::check_length(operations.len())
             .and_then(|()| operations.iter().try_for_each(|operation| self.check_session(operation)));
         if let Err(error) = checked {
             return (None, Err(error));
         }
-        let mut prepared: Vec<Result<Prepared>> =
-            operations.into_iter().map(|write| self.prepare(&settings, key, epk, write)).collect();
+        let mut prepared: Vec<Result<Prepared<'_>>> =
+            operations.iter().map(|write| self.prepare(&settings, key, epk, write)).collect();
         let mut done: Vec<Applied> = Vec::with_capacity(prepared.len());
         // Stops at the first operation that fails; the transaction is then dropped whole.
         let outcome = self.transact(&settings, |transaction| {
@@ -143,29 +122,20 @@ impl Partition {
 
     /// Writes each operation that can be written, in one commit. Without `continue_on_error` those after the first
     /// failure are not tried.
-    pub fn write_bulk(
+    pub(crate) fn submit_bulk(
         &self,
-        operations: Vec<(PartitionKey, BatchOperation)>,
+        operations: &[(PartitionKey, BatchOperation)],
         continue_on_error: bool,
-    ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
-        let (ticket, answer) = self.write_each(operations, continue_on_error);
-        settle(ticket, answer)
-    }
-
-    fn write_each(
-        &self,
-        operations: Vec<(PartitionKey, BatchOperation)>,
-        continue_on_error: bool,
-    ) -> (Option<Ticket>, Result<BatchReply>) {
+    ) -> Submitted<BatchReply> {
         let settings = self.settings();
         let checked = batch::check_length(operations.len())
             .and_then(|()| operations.iter().try_for_each(|(_, operation)| self.check_session(operation)));
         if let Err(error) = checked {
             return (None, Err(error));
         }
-        let mut prepared: Vec<Result<Prepared>> = Vec::with_capacity(operations.len());
+        let mut prepared: Vec<Result<Prepared<'_>>> = Vec::with_capacity(operations.len());
         for (key, write) in operations {
-            let epk = match settings.effective(&key) {
+            let epk = match settings.effective(key) {
                 Ok(epk) => epk,
                 Err(error) => {
                     prepared.push(Err(error));
@@ -173,10 +143,9 @@ impl Partition {
                 }
             };
             if epk < self.min || epk >= self.max {
-                let message = "The requested resource is no longer available at the server.";
-                return (None, Err(Error::new(Kind::RangeGone, message)));
+                return (None, Err(gone()));
             }
-            prepared.push(self.prepare(&settings, &key, &epk, write));
+            prepared.push(self.prepare(&settings, key, &epk, write));
         }
         let mut results: Vec<Result<Applied>> = Vec::with_capacity(prepared.len());
         let outcome = self.transact(&settings, |transaction| {
@@ -226,16 +195,7 @@ impl Partition {
     }
 
     /// Deletes every item of a logical partition: one small commit hides them all, the sweeper removes their rows.
-    pub fn delete_partition_key(
-        &self,
-        key: &PartitionKey,
-        epk: &Epk,
-    ) -> impl Future<Output = Result<WriteAck>> + Send + use<> {
-        let (ticket, answer) = self.purge(key, epk);
-        settle(ticket, answer)
-    }
-
-    fn purge(&self, key: &PartitionKey, epk: &Epk) -> (Option<Ticket>, Result<WriteAck>) {
+    pub(crate) fn submit_purge(&self, key: &PartitionKey, epk: &Epk) -> Submitted<WriteAck> {
         let settings = self.settings();
         let target = Target::new(epk, key, "");
         let outcome = target.check().map_err(|error| (None, error)).and_then(|()| {
@@ -297,7 +257,13 @@ impl Partition {
     }
 
     /// Checks everything about an operation that does not depend on what is stored.
-    fn prepare(&self, settings: &Settings, key: &PartitionKey, epk: &Epk, write: Write) -> Result<Prepared> {
+    fn prepare<'w>(
+        &self,
+        settings: &Settings,
+        key: &PartitionKey,
+        epk: &Epk,
+        write: &'w Write,
+    ) -> Result<Prepared<'w>> {
         let target = Target::new(epk, key, write.operation.id());
         let mut renamed = None;
         let content = match &write.operation {
@@ -374,7 +340,7 @@ impl Settings {
         }
     }
 
-    fn refusal_charge(&self, prepared: &Prepared, kind: Kind) -> f64 {
+    fn refusal_charge(&self, prepared: &Prepared<'_>, kind: Kind) -> f64 {
         match (&prepared.write.operation, &prepared.content, kind) {
             (Operation::Read { .. }, ..) => charge::LOOK_UP_RU,
             (_, Some(content), Kind::AlreadyExists | Kind::UniqueKeyViolated) => {

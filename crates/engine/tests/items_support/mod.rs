@@ -130,8 +130,7 @@ impl Fixture {
     /// Everything that is due in the background, now.
     /// The account's own sweeper may be doing the same, so only what is left afterwards can be counted.
     pub fn sweep(&self) {
-        for range in self.container.ranges() {
-            let partition = self.container.partition(range.id).unwrap();
+        for partition in self.container.partitions().unwrap() {
             partition.definition_changed();
             while partition.upkeep().unwrap().more {}
         }

@@ -1,0 +1,106 @@
+//! Whether a partition takes writes: it does, it pauses for a handover, or its range has gone to other partitions.
+//!
+//! A pause lasts milliseconds. Writers that arrive in it are neither refused nor do they hold a thread: they are told
+//! to wait, and route again when the pause is over. Readers go on until the range has gone; from then on the space
+//! behind it may be dropped at any moment, and what a dropped space shows must not be taken for an answer.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use futures_channel::oneshot;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Kind, Result};
+
+const OPEN: u8 = 0;
+const PAUSED: u8 = 1;
+const GONE: u8 = 2;
+
+pub(crate) const RANGE_GONE: &str = "The requested resource is no longer available at the server.";
+
+#[derive(Default)]
+pub(super) struct Gate {
+    state: AtomicU8,
+    /// As many as there are requests in the server, which are limited there.
+    waiting: Mutex<Vec<oneshot::Sender<()>>>,
+}
+
+impl Gate {
+    /// For writers, under the partition's lock: a pause begins under the same lock.
+    pub(super) fn check_write(&self) -> Result<()> {
+        if self.state.load(Ordering::Acquire) == OPEN { Ok(()) } else { Err(gone()) }
+    }
+
+    /// For readers, after they have taken their snapshot.
+    pub(super) fn check_read(&self) -> Result<()> {
+        if self.state.load(Ordering::Acquire) == GONE { Err(gone()) } else { Ok(()) }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    /// Ready when the pause is over; `None` when there is none.
+    pub(super) fn pause_end(&self) -> Option<oneshot::Receiver<()>> {
+        let mut waiting = self.waiting.lock();
+        if self.state.load(Ordering::Acquire) != PAUSED {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        waiting.push(sender);
+        Some(receiver)
+    }
+
+    pub(super) fn pause(&self) {
+        self.set(PAUSED);
+    }
+
+    pub(super) fn reopen(&self) {
+        self.set(OPEN);
+    }
+
+    pub(super) fn leave(&self) {
+        self.set(GONE);
+    }
+
+    fn set(&self, state: u8) {
+        let mut waiting = self.waiting.lock();
+        self.state.store(state, Ordering::Release);
+        if state != PAUSED {
+            // Dropping a sender wakes its receiver.
+            waiting.clear();
+        }
+    }
+}
+
+pub(crate) fn gone() -> Error {
+    Error::new(Kind::RangeGone, RANGE_GONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::wait;
+
+    #[test]
+    fn a_pause_holds_writers_and_lets_readers_go_on() {
+        let gate = Gate::default();
+        assert!(gate.check_write().is_ok() && gate.pause_end().is_none());
+        gate.pause();
+        assert_eq!(gate.check_write().unwrap_err().kind, Kind::RangeGone);
+        assert!(gate.check_read().is_ok());
+        let end = gate.pause_end().expect("paused");
+        gate.reopen();
+        assert!(wait(end).is_err(), "woken by the dropped sender");
+        assert!(gate.check_write().is_ok());
+    }
+
+    #[test]
+    fn a_range_that_has_gone_is_gone_for_readers_too() {
+        let gate = Gate::default();
+        gate.pause();
+        let end = gate.pause_end().expect("paused");
+        gate.leave();
+        assert!(wait(end).is_err());
+        assert!(gate.check_read().is_err() && gate.check_write().is_err() && gate.pause_end().is_none());
+    }
+}
