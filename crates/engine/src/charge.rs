@@ -16,12 +16,8 @@
 //! - the time of the write: one, and it always changes, but is paid once per commit: a batch that touches an item again
 //!   does not pay for it again.
 //!
-//! Elements of an array share their path. Terms are compared as 64-bit hashes: a collision would cost a client a fifth
-//! of a unit less, and nothing else.
-
-use orrery_model::{Kind, Raw};
-
-use crate::definition::{ContainerDefinition, IndexingMode, PolicyCursor};
+//! Elements of an array share their path. Terms are counted where index rows are made, in the same walk over the two versions
+//! (`partition/index/walk.rs`).
 
 const U_PER_RU: f64 = 1.05;
 const WRITE_U: f64 = 5.2;
@@ -56,137 +52,10 @@ const SIZES: [(f64, f64, f64); 12] = [
     (2048.0, 291.80, 1250.00),
 ];
 
-/// The index terms of one version, sorted, and what it pays for besides.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Terms {
-    hashes: Vec<u64>,
-    /// Whether the time of the write is indexed.
-    timed: bool,
-}
-
-impl Terms {
-    pub fn of(definition: &ContainerDefinition, document: Raw<'_>) -> Terms {
-        let policy = &definition.indexing;
-        if policy.mode == IndexingMode::None {
-            return Terms::default();
-        }
-        let mut hashes = Vec::with_capacity(32);
-        let cursor = policy.cursor();
-        for (name, value) in document.members() {
-            collect(value, hash(ROOT, name.as_bytes()), 1, cursor.name(name), &mut hashes);
-        }
-        for (index, composite) in policy.composite.iter().enumerate() {
-            let mut term = hash(COMPOSITE, &index.to_le_bytes());
-            for part in composite {
-                term = mix(term, value_hash(document.path(&part.path)));
-            }
-            hashes.extend((0..composite.len() as u64).map(|path| mix(term, path)));
-        }
-        hashes.sort_unstable();
-        hashes.dedup();
-        Terms { hashes, timed: cursor.name("_ts").indexes_scalar() }
-    }
-
-    /// Without the time of the write, for a version that was written in the same commit before.
-    pub fn untimed(mut self) -> Terms {
-        self.timed = false;
-        self
-    }
-
-    pub fn count(&self) -> usize {
-        self.hashes.len() + usize::from(self.timed)
-    }
-
-    /// Terms that must be taken out and put in to get from one version to the next.
-    pub fn changes(&self, next: &Terms) -> usize {
-        let (mut old, mut new) = (self.hashes.iter().peekable(), next.hashes.iter().peekable());
-        let mut changes = usize::from(self.timed) + usize::from(next.timed);
-        loop {
-            match (old.peek(), new.peek()) {
-                (Some(a), Some(b)) if a == b => {
-                    old.next();
-                    new.next();
-                    continue;
-                }
-                (Some(a), Some(b)) if a < b => drop(old.next()),
-                (Some(_), None) => drop(old.next()),
-                (_, Some(_)) => drop(new.next()),
-                (None, None) => return changes,
-            }
-            changes += 1;
-        }
-    }
-}
-
-const ROOT: u64 = 1;
-const COMPOSITE: u64 = 2;
-const EXISTS: u64 = 3;
-const VALUE: u64 = 4;
-const NODE: u64 = 5;
-const DEEP_NODE: u64 = 6;
-const ELEMENT: u64 = 7;
-
-fn collect(value: Raw<'_>, path: u64, depth: usize, cursor: PolicyCursor<'_>, terms: &mut Vec<u64>) {
-    let holds_more = matches!(value.kind(), Kind::Object | Kind::Array) && !value.is_empty();
-    if !holds_more {
-        if cursor.indexes_scalar() {
-            terms.push(mix(path, EXISTS));
-            terms.push(mix(mix(path, VALUE), value_hash(Some(value))));
-        }
-        return;
-    }
-    if depth > orrery_model::DEPTH_MAX || !cursor.indexes_inside() {
-        return;
-    }
-    terms.push(mix(path, NODE));
-    if depth > 1 {
-        terms.push(mix(path, DEEP_NODE));
-    }
-    if value.kind() == Kind::Array {
-        let cursor = cursor.element();
-        for element in value.elements() {
-            collect(element, mix(path, ELEMENT), depth + 1, cursor, terms);
-        }
-    } else {
-        for (name, member) in value.members() {
-            collect(member, hash(path, name.as_bytes()), depth + 1, cursor.name(name), terms);
-        }
-    }
-}
-
-fn value_hash(value: Option<Raw<'_>>) -> u64 {
-    let Some(value) = value else { return 10 };
-    match value.kind() {
-        Kind::Null => 11,
-        Kind::Bool => 12 + u64::from(value.as_bool() == Some(true)),
-        Kind::Number => mix(14, value.as_number().map_or(0.0, |number| number.as_f64()).to_bits()),
-        Kind::String => hash(15, value.string_bytes().unwrap_or_default()),
-        Kind::Array => 16,
-        Kind::Object => 17,
-        _ => 18,
-    }
-}
-
-fn hash(seed: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let state =
-        words.iter().fold(seed ^ bytes.len() as u64, |state, word| mix(state, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(state, u64::from_le_bytes(last))
-}
-
-/// Folds the product of the two halves; enough to tell terms of one item apart.
-fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a ^ 0x9E37_79B9_7F4A_7C15) * u128::from(b ^ 0xE703_7ED1_A0B4_28DB);
-    (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ a
-}
-
 /// One version of an item, as far as its cost goes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Version {
     pub size_bytes: usize,
-    pub terms: Terms,
     pub unique_keys: usize,
     /// The item has a time to live of its own that is in force.
     pub expires: bool,
@@ -204,26 +73,28 @@ pub fn read(size_bytes: usize) -> f64 {
     by_size(size_bytes, |(_, read, _)| *read)
 }
 
-pub fn create(new: &Version) -> f64 {
-    (new.bare_u() + TERM_U * new.terms.count() as f64) / U_PER_RU
+/// `terms` are all index terms of the version.
+pub fn create(new: &Version, terms: usize) -> f64 {
+    (new.bare_u() + TERM_U * terms as f64) / U_PER_RU
 }
 
 /// Taking a version out costs what putting it in did.
-pub fn delete(old: &Version) -> f64 {
-    create(old)
+pub fn delete(old: &Version, terms: usize) -> f64 {
+    create(old, terms)
 }
 
-pub fn replace(old: &Version, new: &Version) -> f64 {
-    replace_u(old, new) / U_PER_RU
+/// `terms` are those that must be taken out and put in to get from one version to the next.
+pub fn replace(old: &Version, new: &Version, terms: usize) -> f64 {
+    replace_u(old, new, terms) / U_PER_RU
 }
 
-pub fn patch(old: &Version, new: &Version, operations: usize) -> f64 {
-    (replace_u(old, new) + PATCH_U + PATCH_OPERATION_U * operations as f64) / U_PER_RU
+pub fn patch(old: &Version, new: &Version, terms: usize, operations: usize) -> f64 {
+    (replace_u(old, new, terms) + PATCH_U + PATCH_OPERATION_U * operations as f64) / U_PER_RU
 }
 
 /// A create whose id or unique key is taken.
-pub fn refused_create(new: &Version) -> f64 {
-    create(new) * REFUSED
+pub fn refused_create(new: &Version, terms: usize) -> f64 {
+    create(new, terms) * REFUSED
 }
 
 /// A page of items, each costing what reading it alone would.
@@ -231,11 +102,11 @@ pub fn page(sizes_bytes: impl IntoIterator<Item = usize>) -> f64 {
     sizes_bytes.into_iter().map(read).sum::<f64>().max(LOOK_UP_RU)
 }
 
-fn replace_u(old: &Version, new: &Version) -> f64 {
+fn replace_u(old: &Version, new: &Version, terms: usize) -> f64 {
     // Sizes count for both versions; what did not change of the rest is not paid twice.
     let sizes = WRITE_U * (write_step(old.size_bytes) + write_step(new.size_bytes));
     let expiry = if old.expires != new.expires || new.expires { EXPIRY_U } else { 0.0 };
-    sizes + expiry + TERM_U * old.terms.changes(&new.terms) as f64
+    sizes + expiry + TERM_U * terms as f64
 }
 
 /// How many times a write of up to 1 KB a write of this size is.
@@ -257,22 +128,67 @@ fn by_size(size_bytes: usize, column: impl Fn(&(f64, f64, f64)) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_model::{ParseOptions, parse_json};
+    use crate::definition::ContainerDefinition;
+    use crate::partition::index::terms;
+    use orrery_model::{ParseOptions, Raw, parse_json};
+
+    /// A version with its document and its policy, and whether the time of its write counts.
+    struct Sample<'p> {
+        policy: &'p ContainerDefinition,
+        document: Vec<u8>,
+        version: Version,
+        timed: bool,
+    }
+
+    impl Sample<'_> {
+        fn body(&self) -> Raw<'_> {
+            Raw::document(&self.document).unwrap()
+        }
+
+        fn count(&self) -> usize {
+            terms(self.policy, None, Some(self.body())) + usize::from(self.timed)
+        }
+
+        fn changes(&self, next: &Sample<'_>) -> usize {
+            let changes = terms(self.policy, Some(self.body()), Some(next.body()));
+            changes + usize::from(self.timed) + usize::from(next.timed)
+        }
+    }
+
+    fn create(new: &Sample<'_>) -> f64 {
+        super::create(&new.version, new.count())
+    }
+
+    fn delete(old: &Sample<'_>) -> f64 {
+        super::delete(&old.version, terms(old.policy, Some(old.body()), None) + usize::from(old.timed))
+    }
+
+    fn replace(old: &Sample<'_>, new: &Sample<'_>) -> f64 {
+        super::replace(&old.version, &new.version, old.changes(new))
+    }
+
+    fn patch(old: &Sample<'_>, new: &Sample<'_>, operations: usize) -> f64 {
+        super::patch(&old.version, &new.version, old.changes(new), operations)
+    }
+
+    fn refused_create(new: &Sample<'_>) -> f64 {
+        super::refused_create(&new.version, new.count())
+    }
 
     fn container(extra: &str) -> ContainerDefinition {
         let text = format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash"}}{extra}}}"#);
         ContainerDefinition::parse(&serde_json::from_str(&text).unwrap(), "2018-12-31").unwrap()
     }
 
-    fn version(definition: &ContainerDefinition, text: &str) -> Version {
+    fn version<'p>(policy: &'p ContainerDefinition, text: &str) -> Sample<'p> {
         let document = parse_json(text.as_bytes(), &ParseOptions::default()).unwrap();
-        let body = Raw::document(&document).unwrap();
-        Version {
+        let version = Version {
             size_bytes: text.len(),
-            terms: Terms::of(definition, body),
-            unique_keys: definition.unique_keys.len(),
-            expires: definition.default_ttl.is_some() && body.get("ttl").is_some(),
-        }
+            unique_keys: policy.unique_keys.len(),
+            expires: policy.default_ttl.is_some() && Raw::document(&document).unwrap().get("ttl").is_some(),
+        };
+        let timed = policy.indexing.cursor().name("_ts").indexes_scalar();
+        Sample { policy, document, version, timed }
     }
 
     fn check(found: f64, recorded: f64) {
@@ -317,10 +233,7 @@ mod tests {
     #[test]
     fn an_item_touched_again_in_its_commit_pays_no_second_time_of_write() {
         let policy = container("");
-        let again = |text: &str| {
-            let version = version(&policy, text);
-            Version { terms: version.terms.untimed(), ..version }
-        };
+        let again = |text: &str| Sample { timed: false, ..version(&policy, text) };
         let (old, new) = (again(r#"{"id":"b2","pk":"b","n":98}"#), again(r#"{"id":"b2","pk":"b","n":1}"#));
         assert!((patch(&old, &new, 1) - 10.600_778_676_250_373).abs() < 1e-12);
         assert!((delete(&new) - 6.095_238_095_238_095).abs() < 1e-12);
@@ -361,7 +274,7 @@ mod tests {
         check(read(2 << 20), 291.8);
         check(read(3 << 20), 437.7);
         let (small, large) = (Version::default(), Version { size_bytes: 65536, ..Version::default() });
-        check(create(&large) / create(&small), (22.67f64 / 4.95 * 100.0).round() / 100.0);
+        check(super::create(&large, 0) / super::create(&small, 0), (22.67f64 / 4.95 * 100.0).round() / 100.0);
     }
 
     #[test]
@@ -371,7 +284,7 @@ mod tests {
         let one = container(
             r#","indexingPolicy":{"indexingMode":"consistent","includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}"#,
         );
-        assert_eq!(version(&one, EVERY_TYPE).terms.count(), 0);
-        assert_eq!(version(&one, FOUR).terms.count(), 2);
+        assert_eq!(version(&one, EVERY_TYPE).count(), 0);
+        assert_eq!(version(&one, FOUR).count(), 2);
     }
 }

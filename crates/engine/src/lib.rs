@@ -55,6 +55,9 @@ pub use item::*;
 pub use offer::{Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
 pub use partition::Partition;
+pub use partition::index::{
+    Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
+};
 pub use query::{
     PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
     SystemProperties,

@@ -1,7 +1,7 @@
 //! A container against a naive model of one, over random operations, batches, time, sweeps, purges and restarts.
 //!
 //! The model is a list of items. After every step the container must give the same answer, list the same items in the
-//! same order, and tell the same changes.
+//! same order, and tell the same changes; and its index rows must be those of its items.
 
 mod items_support;
 
@@ -237,6 +237,14 @@ fn check(fixture: &Fixture, model: &Model, step: &Step) {
         }
     };
     assert_eq!(by_key(changes), by_key(model.texts(|item| item.changed)), "after {step:?}");
+    for range in fixture.container.ranges() {
+        // One that has just been split is gone, and so are its rows.
+        if let Ok(partition) = fixture.container.partition(range.id)
+            && let Ok(differences) = partition.check_index()
+        {
+            assert_eq!(differences, [""; 0], "after {step:?}");
+        }
+    }
 }
 
 fn by_key(mut texts: Vec<String>) -> Vec<String> {

@@ -5,7 +5,7 @@
 //!
 //! A range over a composite index fixes the first components and bounds the next one; what follows is free.
 
-use orrery_model::Raw;
+use orrery_model::{Raw, Value};
 
 use crate::range::{ValueRange, prefix_end};
 use crate::value;
@@ -40,6 +40,15 @@ pub fn encode_component(out: &mut Vec<u8>, component: Option<Raw<'_>>, descendin
         Some(component) => value::encode_raw(out, component),
         None => value::encode_undefined(out),
     }
+    if descending {
+        turn(&mut out[start..]);
+    }
+}
+
+/// Appends a component that is not in the document.
+pub fn encode_component_value(out: &mut Vec<u8>, component: &Value, descending: bool) {
+    let start = out.len();
+    value::encode_value(out, component);
     if descending {
         turn(&mut out[start..]);
     }

@@ -29,7 +29,7 @@ mod number;
 mod range;
 mod value;
 
-pub use composite::{Component, CompositeRange, encode_component, split_component};
+pub use composite::{Component, CompositeRange, encode_component, encode_component_value, split_component};
 pub use range::{ValueRange, prefix_end};
 pub use value::{
     ENTRY_BYTES_MAX, STRING_BYTES_MAX, decode, encode_raw, encode_undefined, encode_value, is_exact, kind_of,

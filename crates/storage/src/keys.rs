@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | item | `Items` | escaped EPK, escaped partition key, id bytes |
 //! | order | `Index` | `01`, escaped EPK, item number (u64, big-endian) |
+//! | index rows | `Index` | from `02` on, see [`index`] |
 //! | feed | `Feed` | `01`, LSN (u64, big-endian), position within the commit (u8), after a merge the item number (u64) |
 //! | expiry | `Feed` | `02`, second (u32, big-endian), item key |
 //! | unique | `Feed` | `03`, escaped EPK, escaped partition key, constraint (u16, big-endian), values |
@@ -18,6 +19,8 @@
 //!
 //! Parts are plain bytes here: how an EPK or a partition key is made is the model's business, and how the values of a
 //! unique constraint are brought to a bounded length is the engine's.
+
+pub mod index;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -68,6 +68,20 @@ impl IndexingPolicy {
         }
     }
 
+    /// Reads a policy without vector and full-text indexes, which need more than themselves to be read.
+    pub(crate) fn parse(from: Option<&Map<String, Value>>) -> Result<IndexingPolicy> {
+        Ok(parse(from, &[], None)?.0)
+    }
+
+    /// Whether the index rows of values and composites are the same under both policies.
+    pub(crate) fn makes_rows_of(&self, other: &IndexingPolicy) -> bool {
+        match (self.mode, other.mode) {
+            (IndexingMode::None, IndexingMode::None) => true,
+            (IndexingMode::None, _) | (_, IndexingMode::None) => false,
+            _ => self.tree == other.tree && self.composite == other.composite,
+        }
+    }
+
     /// Whether the scalar at a path of names is indexed.
     pub fn indexes(&self, path: &PropertyPath) -> bool {
         path.segments().iter().fold(self.cursor(), |cursor, name| cursor.name(name)).indexes_scalar()

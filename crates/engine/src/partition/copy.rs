@@ -22,6 +22,7 @@ use bytes::Bytes;
 use orrery_model::Epk;
 use orrery_storage::{Commit, Direction, Durability, KeyRange, Snapshot, Space, Table, keys};
 
+use super::index::{Index, Stage};
 use super::rows::{
     BASE, Base, ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, damaged, decode_item, encode_lsn,
     feed_key,
@@ -68,6 +69,9 @@ pub(crate) struct Successor {
     merged: bool,
     totals: Totals,
     staged: Commit,
+    /// Its index rows are made anew: the numbers of paths are each partition's own.
+    index: Index,
+    stage: Stage,
     /// What `staged` will have changed.
     overlay: HashMap<(Table, Bytes), Option<Bytes>>,
 }
@@ -80,7 +84,10 @@ impl Successor {
         definition: Arc<ContainerDefinition>,
         merged: bool,
     ) -> Successor {
+        let index = Index::empty(definition.clone());
         Successor {
+            stage: Stage::new(&index),
+            index,
             min,
             max,
             space,
@@ -137,6 +144,10 @@ impl Successor {
         if self.staged.changes.is_empty() {
             return Ok(());
         }
+        self.stage.wrote();
+        self.stage.complete(&self.index, &mut self.staged);
+        let stage = std::mem::replace(&mut self.stage, Stage::new(&self.index));
+        stage.submitted(&self.index);
         Ok(self.space.commit(std::mem::take(&mut self.staged), durability)?)
     }
 
@@ -149,6 +160,7 @@ impl Successor {
         self.totals.bytes += (key.len() + row.len()) as u64;
         self.put(Table::Items, key.clone(), row);
         self.put(Table::Index, target.order(item.number), key.clone());
+        self.stage.rows(&self.index, &mut self.staged, &target, None, Some(&item));
         let feed = FeedRow {
             kind: kind_of(&item),
             ts: item.ts,
@@ -175,6 +187,7 @@ impl Successor {
         self.totals.items = self.totals.items.saturating_sub(1);
         self.totals.bytes = self.totals.bytes.saturating_sub(item_row_bytes(key, item) as u64);
         self.delete(Table::Items, key.clone());
+        self.stage.rows(&self.index, &mut self.staged, &target, Some(item), None);
         // An item that was given another id took its number along.
         let order = target.order(item.number);
         if self.get(Table::Index, &order)?.as_ref() == Some(key) {

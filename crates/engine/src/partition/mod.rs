@@ -14,7 +14,7 @@
 //!
 //! - `transaction`: one commit in the making. `write`: the calls. `state`: the overlay.
 //! - `rows`, `target`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
-//! - `scan`, `changes`: lists. `upkeep`: what the sweeper does.
+//! - `index`: index rows, their policies, and reading them. `scan`, `changes`: lists. `upkeep`: what the sweeper does.
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
 
 mod by_number;
@@ -23,6 +23,7 @@ mod copy;
 mod expiry;
 mod gate;
 mod handover;
+pub mod index;
 mod patch;
 mod reader;
 mod rows;
@@ -67,6 +68,7 @@ pub(crate) use ticket::{Submitted, settle};
 pub use upkeep::Upkeep;
 
 use gate::Gate;
+use index::Index;
 use rows::{Base, FeedRow, Totals, decode_item, decode_lsn};
 use state::State;
 use target::Target;
@@ -116,6 +118,7 @@ struct Shared {
     /// The size at which it was found that it cannot be split; 0: never.
     unsplittable_bytes: AtomicU64,
     agenda: Agenda,
+    index: Index,
 }
 
 impl Shared {
@@ -157,7 +160,8 @@ impl Partition {
             }
         }
         let settings = Settings::new(setup.owner.definition());
-        let agenda = Agenda::open(snapshot.as_ref(), &settings, lsn, !purges.is_empty())?;
+        let index = Index::open(snapshot.as_ref(), settings.definition.clone(), lsn == 0)?;
+        let agenda = Agenda::open(snapshot.as_ref(), &settings, lsn, !purges.is_empty(), index.is_behind())?;
         Ok(Partition {
             range_id: setup.range_id,
             min: setup.min,
@@ -178,6 +182,7 @@ impl Partition {
                 gate: Gate::default(),
                 unsplittable_bytes: AtomicU64::new(0),
                 agenda,
+                index,
             }),
         })
     }
@@ -288,6 +293,10 @@ impl Partition {
         }
         if settings.definition.default_ttl != definition.default_ttl {
             self.shared.agenda.replan();
+        }
+        if !settings.definition.indexing.makes_rows_of(&definition.indexing) {
+            // The next transaction takes the policy over; this sees to it that there is one.
+            self.shared.agenda.reindex();
         }
         self.settings.store(Arc::new(Settings::new(definition)));
         self.settings.load()

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Longest stored form of a partition key: three values of 2 KB with their frames.
 const PARTITION_KEY_BYTES_MAX: usize = 3 * 2048 + 64;
 /// What other rows put around an item's key.
-const KEY_ROOM_BYTES: usize = 256;
+const KEY_ROOM_BYTES: usize = keys::index::ROOM_BYTES;
 
 #[derive(Debug, Clone)]
 pub(super) struct Target {

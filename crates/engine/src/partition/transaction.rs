@@ -5,7 +5,7 @@
 //! dropping the transaction undoes everything.
 //!
 //! The rows of one version of an item are staged in one place, `Transaction::put`, where the old version is at hand;
-//! rows of further indexes join the commit there.
+//! index rows join the commit there, and what they cost is counted in the same walk.
 
 use bytes::Bytes;
 use orrery_model::Raw;
@@ -13,6 +13,7 @@ use orrery_storage::{Commit, Snapshot, Table, keys};
 use parking_lot::MutexGuard;
 
 use super::expiry;
+use super::index::Stage;
 use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, decode_item, feed_key};
 use super::sizes::item_row_bytes;
 use super::state::State;
@@ -49,8 +50,8 @@ pub(super) struct Applied {
     /// The version it replaced or deleted.
     pub(super) old: Option<Item>,
     pub(super) patch_operations: usize,
-    /// The version it replaced or deleted was written by the same commit.
-    pub(super) again: bool,
+    /// The index terms it put in and took out.
+    pub(super) terms: usize,
 }
 
 pub(super) struct Transaction<'p> {
@@ -71,6 +72,7 @@ pub(super) struct Transaction<'p> {
     rests_on_pending: bool,
     earliest_expiry: Option<u32>,
     deletes: bool,
+    index: Stage,
     pub(super) after: AfterPublish,
     /// A logical partition whose size must be known before the operation can be decided.
     pub(super) size_wanted: Option<Target>,
@@ -81,6 +83,11 @@ impl<'p> Transaction<'p> {
         let mut state = partition.shared.state.lock();
         partition.check_open()?;
         state.settle_published(partition.shared.published_lsn());
+        // Under the lock, and always the newest: rows never go back to a policy that others have left.
+        let index = &partition.shared.index;
+        if index.follow(&partition.owner.definition()) {
+            partition.shared.agenda.reindex();
+        }
         let (lsn, totals) = (state.next_lsn, state.totals);
         Ok(Transaction {
             partition,
@@ -97,6 +104,7 @@ impl<'p> Transaction<'p> {
             rests_on_pending: false,
             earliest_expiry: None,
             deletes: false,
+            index: Stage::new(index),
             after: AfterPublish::Nothing,
             size_wanted: None,
         })
@@ -154,14 +162,14 @@ impl<'p> Transaction<'p> {
             }
             (Operation::Delete { .. }, Some(old)) => {
                 check_conditions(write, &old)?;
-                self.remove(sub, target, &old, ChangeKind::Delete)?;
-                let again = old.lsn == self.lsn;
+                let terms = self.remove(sub, target, &old, ChangeKind::Delete)?;
+                let terms = terms + self.time_terms(Some(&old));
                 Ok(Applied {
                     outcome: Outcome::Deleted,
                     item: None,
                     old: Some(old),
                     patch_operations: 0,
-                    again,
+                    terms,
                 })
             }
             (Operation::Read { .. }, Some(old)) => {
@@ -173,7 +181,7 @@ impl<'p> Transaction<'p> {
                     item: Some(old),
                     old: None,
                     patch_operations: 0,
-                    again: false,
+                    terms: 0,
                 })
             }
             (_, None) => Err(item::not_found()),
@@ -189,10 +197,23 @@ impl<'p> Transaction<'p> {
         content: Option<&Content>,
     ) -> Result<Applied> {
         let content = brought(content)?;
-        let item = self.put(sub, target, stored.as_ref(), old.is_some(), None, content)?;
+        let (item, changed) = self.put(sub, target, stored.as_ref(), old.is_some(), None, content)?;
         let outcome = if old.is_some() { Outcome::Replaced } else { Outcome::Created };
-        let again = old.as_ref().is_some_and(|old| old.lsn == self.lsn);
-        Ok(Applied { outcome, item: Some(item), old, patch_operations: 0, again })
+        // What a dead version left behind is cleaned up on the way, and not this write's cost.
+        let terms = if old.is_none() && stored.is_some() {
+            self.partition.shared.index.terms(None, Some(item.body()))
+        } else {
+            changed
+        };
+        let terms = terms + self.time_terms(old.as_ref());
+        let terms = if old.is_some() { terms + self.time_terms(old.as_ref()) } else { terms };
+        Ok(Applied { outcome, item: Some(item), old, patch_operations: 0, terms })
+    }
+
+    /// Terms of the time of a write. It is paid once per commit: an item that is touched again does not pay again.
+    fn time_terms(&self, old: Option<&Item>) -> usize {
+        let again = old.is_some_and(|old| old.lsn == self.lsn);
+        if again { 0 } else { self.index.time_terms() }
     }
 
     /// Moves an item to another id of its logical partition. It stays the same item: its number and with it its place
@@ -212,14 +233,15 @@ impl<'p> Transaction<'p> {
         }
         self.remove_rows(target, &old)?;
         self.feed(sub | LEAVE_POSITION, ChangeKind::Leave, old.number, target.key.clone());
-        let item = self.put(sub, renamed, in_the_way.as_ref(), false, Some(old.number), content)?;
-        let again = old.lsn == self.lsn;
+        let (item, _) = self.put(sub, renamed, in_the_way.as_ref(), false, Some(old.number), content)?;
+        let terms = self.partition.shared.index.terms(Some(old.body()), Some(item.body()));
+        let terms = terms + 2 * self.time_terms(Some(&old));
         Ok(Applied {
             outcome: Outcome::Replaced,
             item: Some(item),
             old: Some(old),
             patch_operations: 0,
-            again,
+            terms,
         })
     }
 
@@ -241,7 +263,7 @@ impl<'p> Transaction<'p> {
 
     /// Stages a new version. `stored` is the row under the key, `live` whether it still counts: a row that has expired
     /// or was purged is cleaned up as if the sweeper had been there first. `moved` is the number of an item that comes
-    /// here from another id.
+    /// here from another id. Returns the new version and the index terms by which it differs from the row.
     fn put(
         &mut self,
         sub: u8,
@@ -250,7 +272,7 @@ impl<'p> Transaction<'p> {
         live: bool,
         moved: Option<u64>,
         content: &Content,
-    ) -> Result<Item> {
+    ) -> Result<(Item, usize)> {
         let constraints = &self.settings.definition.unique_keys;
         let old_claims = match stored {
             Some(stored) if !constraints.is_empty() => unique::claims(constraints, stored.body()),
@@ -289,7 +311,7 @@ impl<'p> Transaction<'p> {
         self.check_room(target, growth)?;
         let released = self.released(target, &old_claims, live, Some(&content.claims))?;
 
-        // From here on nothing fails. Rows of further indexes are staged here too, from `stored` and `item`.
+        // From here on nothing fails.
         let expires = self.over_from(&item);
         if let Some(stored) = stored {
             self.commit.delete(Table::Feed, feed_key(stored));
@@ -314,21 +336,39 @@ impl<'p> Transaction<'p> {
             self.earliest_expiry = Some(self.earliest_expiry.map_or(second, |earliest| earliest.min(second)));
         }
         self.commit.put(Table::Items, target.key.clone(), row);
+        let index = &self.partition.shared.index;
+        let terms = self.index.rows(index, &mut self.commit, target, stored, Some(&item));
         self.grow(target, i64::from(stored.is_none()), growth);
         let kind = if live || moved.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
         self.feed(sub, kind, number, target.key.clone());
         self.staged.push((target.key.clone(), Some(item.clone())));
-        Ok(item)
+        Ok((item, terms))
     }
 
-    /// Stages the removal of a stored version.
-    pub(super) fn remove(&mut self, sub: u8, target: &Target, stored: &Item, kind: ChangeKind) -> Result<()> {
-        self.remove_rows(target, stored)?;
+    /// Stages the removal of a stored version. Returns its index terms, without the time of the write.
+    pub(super) fn remove(
+        &mut self,
+        sub: u8,
+        target: &Target,
+        stored: &Item,
+        kind: ChangeKind,
+    ) -> Result<usize> {
+        let terms = self.remove_rows(target, stored)?;
         self.feed(sub, kind, stored.number, target.key.clone());
-        Ok(())
+        Ok(terms)
     }
 
-    fn remove_rows(&mut self, target: &Target, stored: &Item) -> Result<()> {
+    /// Stages the rows that bring an item's index entries from an earlier policy to the present one.
+    pub(super) fn rebuild_index(&mut self, target: &Target, item: &Item) {
+        self.index.rebuild(&self.partition.shared.index, &mut self.commit, target, item);
+    }
+
+    /// What the commit counts so far.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.commit.size_bytes()
+    }
+
+    fn remove_rows(&mut self, target: &Target, stored: &Item) -> Result<usize> {
         let constraints = &self.settings.definition.unique_keys;
         if !constraints.is_empty() {
             let claims = unique::claims(constraints, stored.body());
@@ -342,9 +382,11 @@ impl<'p> Transaction<'p> {
         if let Some(second) = self.over_from(stored) {
             self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
         }
+        let index = &self.partition.shared.index;
+        let terms = self.index.rows(index, &mut self.commit, target, Some(stored), None);
         self.grow(target, -1, -(item_row_bytes(&target.key, stored) as i64));
         self.staged.push((target.key.clone(), None));
-        Ok(())
+        Ok(terms)
     }
 
     /// Stages a row that needs no LSN: marks of the partition itself.
@@ -489,8 +531,12 @@ impl<'p> Transaction<'p> {
         if self.commit.changes.is_empty() {
             return Ok(self.abandon());
         }
+        // From the first LSN on the store knows under which policy rows were made.
+        self.index.wrote();
+        self.index.complete(&self.partition.shared.index, &mut self.commit);
         // A commit outside the store's limits would stop the partition; it is refused instead.
         self.commit.check()?;
+        self.index.submitted(&self.partition.shared.index);
         let state = &mut *self.state;
         state.next_lsn = self.lsn + 1;
         state.totals = self.totals;
@@ -507,7 +553,9 @@ impl<'p> Transaction<'p> {
         if self.commit.changes.is_empty() {
             return Ok(None);
         }
+        self.index.complete(&self.partition.shared.index, &mut self.commit);
         self.commit.check()?;
+        self.index.submitted(&self.partition.shared.index);
         let commit = std::mem::take(&mut self.commit);
         Ok(Some(self.partition.submit(commit, None, self.after)))
     }

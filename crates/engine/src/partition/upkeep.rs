@@ -7,6 +7,7 @@
 //! - *A changed `defaultTtl`* is applied by giving every item the expiry row it needs now; a mark in the partition says
 //!   for which default the rows are complete.
 //! - *Purges* remove the items of their logical partition, then their own row.
+//! - *A changed indexing policy* is worked off item by item (see `index::rebuild`).
 //! - *Old deletes* leave the feed from its beginning; the newest feed row stays, it tells the partition where it stands.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -49,6 +50,8 @@ pub(super) struct Agenda {
     expiry_s: AtomicU32,
     replan: AtomicBool,
     purge: AtomicBool,
+    /// Index rows of an earlier policy are left.
+    index: AtomicBool,
     /// When to look for old deletes next.
     retention_s: AtomicU32,
     /// Everything in the feed up to here has been looked at.
@@ -64,6 +67,7 @@ impl Agenda {
         settings: &Settings,
         lsn: u64,
         purges: bool,
+        index_is_behind: bool,
     ) -> Result<Agenda> {
         let planned = snapshot.get(Table::Feed, &keys::meta(PLANNED_TTL))?;
         let mark = match snapshot.get(Table::Feed, &keys::meta(RETENTION_LSN))? {
@@ -75,6 +79,7 @@ impl Agenda {
             expiry_s: AtomicU32::new(first_expiry(snapshot)?),
             replan: AtomicBool::new(planned != planned_mark(settings.definition.default_ttl)),
             purge: AtomicBool::new(purges),
+            index: AtomicBool::new(index_is_behind),
             retention_s: AtomicU32::new(if lsn > mark + 1 { 0 } else { NEVER }),
             retention_lsn: AtomicU64::new(mark),
             retention_mark: AtomicU64::new(mark),
@@ -95,6 +100,10 @@ impl Agenda {
         drop(self.visit.lock());
     }
 
+    pub(super) fn reindex(&self) {
+        self.index.store(true, Ordering::Release);
+    }
+
     /// Takes note of what a commit will need one day.
     pub(super) fn note(&self, expiry_s: Option<u32>, deletes: bool) {
         if let Some(second) = expiry_s {
@@ -109,6 +118,7 @@ impl Agenda {
     fn is_due(&self, now_s: u32) -> bool {
         self.replan.load(Ordering::Acquire)
             || self.purge.load(Ordering::Acquire)
+            || self.index.load(Ordering::Acquire)
             || self.expiry_s.load(Ordering::Acquire) <= now_s
             || self.retention_s.load(Ordering::Acquire) <= now_s
     }
@@ -163,6 +173,13 @@ impl Partition {
         }
         if agenda.retention_s.load(Ordering::Acquire) <= now_s {
             done.more |= !self.remove_old_deletes(now_s)?;
+        }
+        if agenda.index.swap(false, Ordering::AcqRel) {
+            let finished = self.rebuild_index();
+            if !matches!(finished, Ok(true)) {
+                agenda.reindex();
+            }
+            done.more |= !finished?;
         }
         Ok(done)
     }
@@ -432,6 +449,12 @@ fn first_expiry(snapshot: &dyn Snapshot) -> Result<u32> {
     }
 }
 
+/// Whether no item can be over: the expiry rows are those of this default, and none is due.
+pub(super) fn nothing_is_over(snapshot: &dyn Snapshot, default_ttl: Option<i32>, now_s: u32) -> Result<bool> {
+    let planned = snapshot.get(Table::Feed, &keys::meta(PLANNED_TTL))?;
+    Ok(planned == planned_mark(default_ttl) && first_expiry(snapshot)? > now_s)
+}
+
 fn take_rows(snapshot: &dyn Snapshot, range: KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {
     let mut rows = snapshot.scan(Table::Feed, range, Direction::Forward);
     let mut found = Vec::new();
@@ -443,6 +466,6 @@ fn take_rows(snapshot: &dyn Snapshot, range: KeyRange, rows_max: usize) -> Resul
     Ok(found)
 }
 
-fn durable(ticket: Option<Ticket>) -> Result<()> {
+pub(super) fn durable(ticket: Option<Ticket>) -> Result<()> {
     wait(settle(ticket, Ok(())))
 }

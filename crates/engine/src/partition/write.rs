@@ -13,7 +13,7 @@ use super::ticket::{Submitted, Ticket};
 use super::transaction::{Applied, Prepared, Transaction};
 use super::{AfterPublish, Partition, Settings};
 use crate::batch::{self, BatchOperation, BatchReply, OperationResult};
-use crate::charge::{self, Terms, Version};
+use crate::charge::{self, Version};
 use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, Operation, Outcome, Position, Write, WriteAck, WriteReply};
 
@@ -50,7 +50,7 @@ impl Partition {
                 (ticket, Ok(WriteReply { outcome: applied.outcome, item: applied.item, charge_ru, at }))
             }
             Err((ticket, error)) => {
-                let charge_ru = settings.refusal_charge(&prepared, error.kind);
+                let charge_ru = self.refusal_charge(&settings, &prepared, error.kind);
                 (ticket, Err(error.charged(charge_ru)))
             }
         }
@@ -107,7 +107,7 @@ impl Partition {
                     results.push(failed(batch::failed_dependency(), settings.charge(applied)));
                 }
                 let charge_ru = match prepared.get(culprit) {
-                    Some(Ok(prepared)) => settings.refusal_charge(prepared, error.kind),
+                    Some(Ok(prepared)) => self.refusal_charge(&settings, prepared, error.kind),
                     _ => charge::REFUSED_WRITE_RU,
                 };
                 results.push(failed(error, charge_ru));
@@ -179,7 +179,7 @@ impl Partition {
                 (Err(error), _) if not_tried => failed(error, 0.0),
                 (Err(error), Ok(prepared)) => {
                     not_tried = !continue_on_error;
-                    let charge_ru = settings.refusal_charge(&prepared, error.kind);
+                    let charge_ru = self.refusal_charge(&settings, &prepared, error.kind);
                     failed(error, charge_ru)
                 }
                 (Err(_), Err(error)) => {
@@ -220,7 +220,7 @@ impl Partition {
             Ok((ticket, lsn, ())) => {
                 self.shared.agenda.purge();
                 let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
-                (ticket, Ok(WriteAck { charge_ru: charge::create(&Version::default()), at }))
+                (ticket, Ok(WriteAck { charge_ru: charge::create(&Version::default(), 0), at }))
             }
             Err((ticket, error)) => (ticket, Err(error)),
         }
@@ -289,6 +289,24 @@ impl Partition {
         Ok(Prepared { target, renamed, write, content })
     }
 
+    /// What a refused operation costs.
+    fn refusal_charge(&self, settings: &Settings, prepared: &Prepared, kind: Kind) -> f64 {
+        match (&prepared.write.operation, &prepared.content, kind) {
+            (Operation::Read { .. }, ..) => charge::LOOK_UP_RU,
+            (_, Some(content), Kind::AlreadyExists | Kind::UniqueKeyViolated) => {
+                let version = settings.version(content.ttl, &content.document);
+                charge::refused_create(&version, self.terms_of(&content.document))
+            }
+            _ => charge::REFUSED_WRITE_RU,
+        }
+    }
+
+    /// The index terms of a document that was not stored.
+    fn terms_of(&self, document: &[u8]) -> usize {
+        let index = &self.shared.index;
+        Raw::document(document).map_or(0, |body| index.terms(None, Some(body)) + index.time_terms())
+    }
+
     fn check_session(&self, write: &Write) -> Result<()> {
         if write.session.is_empty() { Ok(()) } else { self.view(&write.session).map(|_| ()) }
     }
@@ -324,37 +342,23 @@ impl Settings {
 
     fn charge(&self, applied: &Applied) -> f64 {
         let version = |item: &Option<Item>| {
-            let item = item.as_ref()?;
-            let version = self.version(item.ttl, &item.document);
-            Some(if applied.again { Version { terms: version.terms.untimed(), ..version } } else { version })
+            item.as_ref().map_or_else(Version::default, |item| self.version(item.ttl, &item.document))
         };
-        let new = version(&applied.item).unwrap_or_default();
+        let (old, new) = (version(&applied.old), version(&applied.item));
         match applied.outcome {
             Outcome::Read => charge::read(new.size_bytes),
-            Outcome::Created => charge::create(&new),
+            Outcome::Created => charge::create(&new, applied.terms),
             Outcome::Replaced if applied.patch_operations > 0 => {
-                charge::patch(&version(&applied.old).unwrap_or_default(), &new, applied.patch_operations)
+                charge::patch(&old, &new, applied.terms, applied.patch_operations)
             }
-            Outcome::Replaced => charge::replace(&version(&applied.old).unwrap_or_default(), &new),
-            Outcome::Deleted => charge::delete(&version(&applied.old).unwrap_or_default()),
-        }
-    }
-
-    fn refusal_charge(&self, prepared: &Prepared<'_>, kind: Kind) -> f64 {
-        match (&prepared.write.operation, &prepared.content, kind) {
-            (Operation::Read { .. }, ..) => charge::LOOK_UP_RU,
-            (_, Some(content), Kind::AlreadyExists | Kind::UniqueKeyViolated) => {
-                charge::refused_create(&self.version(content.ttl, &content.document))
-            }
-            _ => charge::REFUSED_WRITE_RU,
+            Outcome::Replaced => charge::replace(&old, &new, applied.terms),
+            Outcome::Deleted => charge::delete(&old, applied.terms),
         }
     }
 
     fn version(&self, ttl: Option<i32>, document: &[u8]) -> Version {
-        let Ok(body) = Raw::document(document) else { return Version::default() };
         Version {
             size_bytes: document.len(),
-            terms: Terms::of(&self.definition, body),
             unique_keys: self.definition.unique_keys.len(),
             expires: self.definition.default_ttl.is_some() && ttl.is_some_and(|ttl| ttl > 0),
         }

@@ -276,7 +276,8 @@ impl<'a> Raw<'a> {
     }
 
     /// Whether two values are the same bytes, which makes them equal unless a NaN is inside.
-    pub(crate) fn same_bytes(self, other: Raw<'_>) -> bool {
+    #[inline]
+    pub fn same_bytes(self, other: Raw<'_>) -> bool {
         self.tag == other.tag && self.body == other.body
     }
 

@@ -1,0 +1,73 @@
+//! Whether the index rows of a partition are exactly those that its items should have.
+//!
+//! For tests and for people who doubt: every item is walked afresh and every row is looked at. What should be there and is
+//! not, and what is there and should not be, is told row by row.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use orrery_index as encoding;
+use orrery_storage::{Direction, KeyRange, Table, keys};
+
+use super::super::Partition;
+use super::super::rows::{damaged, decode_item};
+use super::super::target::Target;
+use super::paths::{NewPaths, Paths};
+use super::write::RowMaker;
+use crate::definition::PathStep;
+use crate::error::Result;
+
+impl Partition {
+    /// Differences between the index rows in the store and those that the stored items should have, as text; none when all is
+    /// well. While a change of policy is being worked off there is no one right set of rows, and nothing is said.
+    pub fn check_index(&self) -> Result<Vec<String>> {
+        let index = &self.shared.index;
+        let scheme = index.scheme.load_full();
+        let snapshot = self.snapshot()?;
+        if !scheme.stale.is_empty() || self.lsn() == 0 {
+            return Ok(Vec::new());
+        }
+        let dictionary = index.dictionary.read();
+        let mut new_paths = NewPaths::default();
+        let mut wanted: BTreeSet<Bytes> = BTreeSet::new();
+        let mut items = snapshot.scan(Table::Items, KeyRange::all(), Direction::Forward);
+        while let Some(row) = items.next_row().transpose()? {
+            let item = decode_item(row.value)?;
+            let target = Target::from_key(row.key).ok_or_else(|| damaged("item"))?;
+            let reference = keys::index::reference(target.epk.as_bytes(), &target.key);
+            let paths = Paths { dictionary: &dictionary, new: &mut new_paths };
+            RowMaker { paths, target: &target, reference: &reference }.add(
+                &mut wanted,
+                scheme.layout(),
+                &item,
+            );
+        }
+        let mut differences: Vec<String> = Vec::new();
+        if !new_paths.is_empty() {
+            differences.push("items have paths that have no number".to_owned());
+        }
+        let tell = |what: &str, key: &[u8]| match keys::index::IndexKey::decode(key) {
+            Some(keys::index::IndexKey::Value { path, rest }) => {
+                let steps: Vec<&str> = dictionary
+                    .steps(path)
+                    .into_iter()
+                    .map(|step| if let PathStep::Name(name) = step { name } else { "[]" })
+                    .collect();
+                let value = encoding::split(rest).and_then(|(value, _)| encoding::decode(value));
+                format!("{what} /{} = {value:?}: {}", steps.join("/"), rest.escape_ascii())
+            }
+            Some(other) => format!("{what} {other}"),
+            None => format!("{what} {}", key.escape_ascii()),
+        };
+        for range in [keys::index::values(), keys::index::composites(), keys::index::unindexed_items()] {
+            let mut rows = snapshot.scan(Table::Index, range, Direction::Forward);
+            while let Some(row) = rows.next_row().transpose()? {
+                if !wanted.remove(&row.key) {
+                    differences.push(tell("should not be there:", &row.key));
+                }
+            }
+        }
+        differences.extend(wanted.iter().map(|key| tell("missing:", key)));
+        Ok(differences)
+    }
+}

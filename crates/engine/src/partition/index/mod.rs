@@ -1,0 +1,139 @@
+//! The index of a partition: which rows an item has, who may rely on them, and how they change with the policy.
+//!
+//! Rows are written in the item's own commit, as the difference between two versions. What rows an item should have is a
+//! function of its document, its time and a policy; nothing else is remembered. So the rows of an item can be made
+//! again at any time, which is how a policy is changed, how data from before the index is taken in, and how the children of
+//! a split get theirs.
+//!
+//! A [`Scheme`] says under which policies rows were made: the present one, and while a change of policy is being worked off
+//! the *stale* ones before it. Meanwhile an item's rows follow one of them and nobody knows which. Writers therefore take
+//! out what any of them asked for; readers may use a path when all of them index it.
+//!
+//! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
+//! - `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `check`: are the rows right?
+
+mod check;
+mod entries;
+mod estimate;
+mod paths;
+mod rebuild;
+mod scheme;
+mod view;
+mod walk;
+mod write;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use orrery_model::Raw;
+use orrery_storage::{Direction, Snapshot, Table, keys};
+use parking_lot::RwLock;
+
+pub use entries::{Entries, Entry};
+pub use estimate::Estimate;
+pub use scheme::Composite;
+pub use view::{IndexedPath, Items, PartitionView, PathNumber};
+pub(super) use write::Stage;
+
+use paths::{Dictionary, NewPaths, Paths};
+use scheme::Scheme;
+use walk::{Layout, Version, Walk};
+
+use crate::definition::ContainerDefinition;
+use crate::error::Result;
+
+/// What writers and readers of a partition share about its index.
+pub(super) struct Index {
+    /// Replaced under the partition's lock alone.
+    scheme: ArcSwap<Scheme>,
+    /// Whether the store has been told of the scheme. Used under the partition's lock alone.
+    recorded: AtomicBool,
+    dictionary: RwLock<Dictionary>,
+    /// Whether an item may be without rows because they would have been too many.
+    unindexed: AtomicBool,
+    /// Items that a rebuild has done since it began or was taken up.
+    rebuilt_items: AtomicU64,
+}
+
+impl Index {
+    pub(super) fn open(
+        snapshot: &dyn Snapshot,
+        definition: Arc<ContainerDefinition>,
+        is_new: bool,
+    ) -> Result<Index> {
+        let (scheme, recorded) = Scheme::open(snapshot, definition, is_new)?;
+        let unindexed = snapshot
+            .scan(Table::Index, keys::index::unindexed_items(), Direction::Forward)
+            .next_row()
+            .transpose()?
+            .is_some();
+        Ok(Index {
+            scheme: ArcSwap::from_pointee(scheme),
+            recorded: AtomicBool::new(recorded),
+            dictionary: RwLock::new(Dictionary::open(snapshot)?),
+            unindexed: AtomicBool::new(unindexed),
+            rebuilt_items: AtomicU64::new(0),
+        })
+    }
+
+    /// The index of a partition that is just being made.
+    pub(super) fn empty(definition: Arc<ContainerDefinition>) -> Index {
+        Index {
+            scheme: ArcSwap::from_pointee(Scheme::empty(definition)),
+            recorded: AtomicBool::new(false),
+            dictionary: RwLock::new(Dictionary::default()),
+            unindexed: AtomicBool::new(false),
+            rebuilt_items: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether rows of an earlier policy are left.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.scheme.load().stale.is_empty()
+    }
+
+    /// Takes note of the container's present definition. The caller holds the partition's lock, and nothing has been
+    /// written under the definition yet. Returns whether there is something to rebuild.
+    pub(super) fn follow(&self, definition: &Arc<ContainerDefinition>) -> bool {
+        let scheme = self.scheme.load();
+        if Arc::ptr_eq(&scheme.definition, definition) {
+            return false;
+        }
+        let (next, same_rows) = scheme.followed_by(definition.clone());
+        if !same_rows {
+            self.recorded.store(false, Ordering::Relaxed);
+            self.rebuilt_items.store(0, Ordering::Relaxed);
+        }
+        self.scheme.store(Arc::new(next));
+        !same_rows
+    }
+
+    /// How many terms the time of a write counts in a version.
+    pub(super) fn time_terms(&self) -> usize {
+        usize::from(self.scheme.load().is_timed())
+    }
+
+    /// The terms by which two versions of an item differ, under the present policy and without the time of the write.
+    pub(super) fn terms(&self, old: Option<Raw<'_>>, new: Option<Raw<'_>>) -> usize {
+        let scheme = self.scheme.load();
+        let dictionary = self.dictionary.read();
+        count(scheme.layout(), &dictionary, old, new)
+    }
+}
+
+/// The index terms by which two versions of an item differ; those of one version when the other is not there. The time of the write
+/// is not among them.
+#[cfg(test)]
+pub(crate) fn terms(definition: &ContainerDefinition, old: Option<Raw<'_>>, new: Option<Raw<'_>>) -> usize {
+    let composites: Vec<u16> = (0..definition.indexing.composite.len() as u16).collect();
+    let layout = Layout { policy: &definition.indexing, composites: &composites };
+    count(layout, &Dictionary::default(), old, new)
+}
+
+fn count(layout: Layout<'_>, dictionary: &Dictionary, old: Option<Raw<'_>>, new: Option<Raw<'_>>) -> usize {
+    let mut new_paths = NewPaths::default();
+    let paths = Paths { dictionary, new: &mut new_paths };
+    let (old, new) = (old.map(|body| Version { body, ts: 0 }), new.map(|body| Version { body, ts: 0 }));
+    Walk::terms(layout, paths, old, new)
+}

@@ -1,0 +1,268 @@
+//! What a query sees of a partition: one snapshot, which paths and composite indexes can be relied on in it, and the items.
+//!
+//! ```text
+//! let view = partition.open_view(&session)?;
+//! match view.path(&[PathStep::Name("city")]) {
+//!     IndexedPath::Entries(path) => view.entries(path, &ValueRange::equal(&"Oslo".into()), &Span::All, Forward, None),
+//!     IndexedPath::NoItem        => nothing has it,
+//!     IndexedPath::NotIndexed    => read the items,
+//! }
+//! ```
+//!
+//! Which rows can be relied on depends on the policies under which they were written, and these change while queries run. A view
+//! looks before and after it takes its snapshot; when both looks agree, the snapshot holds only what was written under these
+//! policies. Paths are looked up after that: every path of an item in the snapshot is known by then.
+//!
+//! Entries of items that have expired or were purged stay until the sweeper has been there. [`PartitionView::hides_nothing`]
+//! tells whether there can be any; if so, an entry counts only if its item does.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use orrery_index::{CompositeRange, ValueRange};
+use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
+use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
+
+use super::super::rows::{damaged, decode_item};
+use super::super::scan::Span;
+use super::super::target::Target;
+use super::super::{Partition, Shared, View, upkeep};
+use super::entries::{Entries, Shape};
+use super::paths::Found;
+use super::scheme::{Composite, Scheme};
+use crate::definition::{ContainerDefinition, PathStep};
+use crate::error::Result;
+use crate::item::{Item, Position};
+
+/// How often a view tries to catch a moment between two changes of policy.
+const LOOKS_MAX: usize = 3;
+
+/// A path's number in one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathNumber(u16);
+
+/// What the index knows about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexedPath {
+    /// Exactly the items in which the path is defined have entries.
+    Entries(PathNumber),
+    /// The path is indexed, and no item has it.
+    NoItem,
+    /// The index cannot tell; the items must be read.
+    NotIndexed,
+}
+
+/// A consistent view of a partition for one page of a query.
+pub struct PartitionView {
+    shared: Arc<Shared>,
+    range_id: u32,
+    min: Epk,
+    max: Epk,
+    view: View,
+    snapshot: Box<dyn Snapshot>,
+    scheme: Arc<Scheme>,
+    /// Whether entries can be relied on at all.
+    reliable: bool,
+    items: u64,
+}
+
+impl Partition {
+    /// The last published state, for a query. Refused when the session has seen more than there is.
+    pub fn open_view(&self, session: &[(u32, u64)]) -> Result<PartitionView> {
+        let view = self.view(session)?;
+        let index = &self.shared.index;
+        let mut scheme = index.scheme.load_full();
+        let mut snapshot = self.snapshot()?;
+        let mut settled = false;
+        for _ in 0..LOOKS_MAX {
+            let now = index.scheme.load_full();
+            settled = Arc::ptr_eq(&now, &scheme);
+            if settled {
+                break;
+            }
+            scheme = now;
+            snapshot = self.snapshot()?;
+        }
+        let unindexed = index.unindexed.load(Ordering::Acquire)
+            && snapshot
+                .scan(Table::Index, keys::index::unindexed_items(), Direction::Forward)
+                .next_row()
+                .transpose()?
+                .is_some();
+        Ok(PartitionView {
+            shared: self.shared.clone(),
+            range_id: self.range_id,
+            min: self.min.clone(),
+            max: self.max.clone(),
+            view,
+            snapshot,
+            scheme,
+            reliable: settled && !unindexed,
+            items: self.usage().items,
+        })
+    }
+}
+
+impl PartitionView {
+    /// Where the view stands in the partition's history.
+    pub fn position(&self) -> Position {
+        Position { range_id: self.range_id, lsn: self.view.lsn, item_lsn: 0 }
+    }
+
+    /// The container's definition as of the view.
+    pub fn definition(&self) -> &Arc<ContainerDefinition> {
+        &self.scheme.definition
+    }
+
+    /// The range of the hash space, `[min, max)`.
+    pub fn bounds(&self) -> (&Epk, &Epk) {
+        (&self.min, &self.max)
+    }
+
+    /// How many items there are, with those that are over but not yet removed.
+    pub fn item_count(&self) -> u64 {
+        self.items
+    }
+
+    pub(super) fn snapshot(&self) -> &dyn Snapshot {
+        self.snapshot.as_ref()
+    }
+
+    pub(super) fn key_definition(&self) -> &PartitionKeyDefinition {
+        &self.scheme.definition.partition_key
+    }
+
+    /// What the index knows about a path.
+    pub fn path(&self, steps: &[PathStep<'_>]) -> IndexedPath {
+        if !self.reliable || !self.scheme.covers(steps.iter().copied()) {
+            return IndexedPath::NotIndexed;
+        }
+        match self.shared.index.dictionary.read().find(steps.iter().copied()) {
+            Found::Path(path) => IndexedPath::Entries(PathNumber(path)),
+            Found::Absent => IndexedPath::NoItem,
+            Found::Unknown => IndexedPath::NotIndexed,
+        }
+    }
+
+    /// The composite indexes that have an entry for every item.
+    pub fn composites(&self) -> Vec<Composite> {
+        if self.reliable { self.scheme.readable_composites() } else { Vec::new() }
+    }
+
+    /// Entries of a path in the order of their values, then of their items. `after` is the position of an entry: the scan goes on
+    /// behind it.
+    pub fn entries(
+        &self,
+        path: PathNumber,
+        range: &ValueRange,
+        span: &Span,
+        direction: Direction,
+        after: Option<&[u8]>,
+    ) -> Entries<'_> {
+        if range.is_empty() {
+            return Entries::nothing(self);
+        }
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        keys::index::push_value_head(&mut head, path.0);
+        let bounds = (&range.start[..], &range.end[..]);
+        Entries::new(self, &head, bounds, range.is_point(), Shape::Value, span, direction, after)
+    }
+
+    /// Entries of a composite index, in its order.
+    pub fn composite_entries(
+        &self,
+        composite: &Composite,
+        range: &CompositeRange,
+        span: &Span,
+        direction: Direction,
+        after: Option<&[u8]>,
+    ) -> Entries<'_> {
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        keys::index::push_composite_head(&mut head, composite.number);
+        let shape = Shape::Composite(composite.descending());
+        let bounds = (&range.start[..], &range.end[..]);
+        Entries::new(self, &head, bounds, range.is_point(), shape, span, direction, after)
+    }
+
+    /// Whether every entry's item counts: nothing has expired or was purged without being removed yet. A count of entries is
+    /// then a count of items.
+    pub fn hides_nothing(&self) -> Result<bool> {
+        if !self.view.purges.is_empty() {
+            return Ok(false);
+        }
+        match self.view.default_ttl {
+            None => Ok(true),
+            ttl => upkeep::nothing_is_over(self.snapshot(), ttl, self.view.now_s),
+        }
+    }
+
+    /// The key of the item that an entry refers to.
+    pub fn item_key(&self, reference: &[u8]) -> Result<Bytes> {
+        let key = || {
+            let encoded = keys::index::reference_partition_key(reference)?;
+            let key = PartitionKey::decode(&encoded)?;
+            keys::index::referenced(self.key_definition().effective(&key).as_bytes(), reference)
+        };
+        key().ok_or_else(|| damaged("index"))
+    }
+
+    /// The item that an entry refers to; `None` when it is over or purged.
+    pub fn referenced_item(&self, reference: &[u8]) -> Result<Option<Item>> {
+        let key = self.item_key(reference)?;
+        let row = self.snapshot.get(Table::Items, &key)?;
+        // Entries and items change in the same commits.
+        let item = decode_item(row.ok_or_else(|| damaged("index"))?)?;
+        Ok(Some(item).filter(|item| self.view.shows_row(&key, item)))
+    }
+
+    /// The item under a key in `Table::Items`; `None` when there is none that counts.
+    pub fn item(&self, key: &[u8]) -> Result<Option<Item>> {
+        let item = self.snapshot.get(Table::Items, key)?.map(decode_item).transpose()?;
+        Ok(item.filter(|item| self.view.shows_row(key, item)))
+    }
+
+    /// The item with an id in a logical partition.
+    pub fn item_by_id(&self, epk: &Epk, key: &PartitionKey, id: &str) -> Result<Option<Item>> {
+        self.item(&Target::new(epk, key, id).key)
+    }
+
+    /// Items of a span in the order of their keys, from behind `after` on.
+    pub fn items(&self, span: &Span, after: Option<&[u8]>) -> Items<'_> {
+        let mut range = match span {
+            Span::All => KeyRange::all(),
+            Span::Epk { min, max } => keys::items_in_epk_range(min.as_bytes(), max.as_bytes()),
+            Span::Key { epk, key } => KeyRange::prefix(&Target::new(epk, key, "").key),
+        };
+        if let Some(after) = after {
+            let behind = match &range.start {
+                Bound::Included(start) | Bound::Excluded(start) => &start[..] <= after,
+                Bound::Unbounded => true,
+            };
+            if behind {
+                range.start = Bound::Excluded(Bytes::copy_from_slice(after));
+            }
+        }
+        Items { view: self, rows: self.snapshot.scan(Table::Items, range, Direction::Forward) }
+    }
+}
+
+/// Items in the order of their keys.
+pub struct Items<'v> {
+    view: &'v PartitionView,
+    rows: Box<dyn RowIterator>,
+}
+
+impl Items<'_> {
+    /// The next item that counts, with its key.
+    pub fn next_item(&mut self) -> Result<Option<(Bytes, Item)>> {
+        while let Some(row) = self.rows.next_row().transpose()? {
+            let item = decode_item(row.value)?;
+            if self.view.view.shows_row(&row.key, &item) {
+                return Ok(Some((row.key, item)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,210 @@
+//! Keys of the index rows of a physical partition, in `Table::Index`.
+//!
+//! | row | key | value |
+//! |---|---|---|
+//! | value | `02`, path (u16), encoded value, item reference | - |
+//! | composite | `03`, composite index (u16), encoded components, item reference | - |
+//! | path | `04`, path (u16) | the path above it and the step from there |
+//! | unindexed | `05`, item key | - |
+//! | *kept* | `10`–`1F` spatial, `20`–`2F` full text, `30`–`3F` vectors | |
+//!
+//! Numbers are big-endian. How a value becomes bytes is `orrery-index`'s business; here it is a part that ends by itself.
+//!
+//! An *item reference* is the item's key with the effective partition key cut to [`REFERENCE_EPK_BYTES`]: the rest of it
+//! follows from the partition key, which stands behind it, and would be the largest and least compressible part of the row.
+//! Within one value rows thus sort by hash, partition key and id: nearly as items do, so that what is found is
+//! read almost in order; a logical partition is a range; and two scans can be merged.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::{Hex, Text, push_escaped, unescape};
+use crate::store::{KEY_BYTES_MAX, KeyRange};
+
+const TAG_VALUE: u8 = 2;
+const TAG_COMPOSITE: u8 = 3;
+const TAG_PATH: u8 = 4;
+const TAG_UNINDEXED: u8 = 5;
+
+/// How much of an effective partition key stands in a reference.
+pub const REFERENCE_EPK_BYTES: usize = 3;
+/// What a row's key holds before its value.
+pub const HEAD_BYTES: usize = 3;
+/// Room that index rows need beside an item's key: eight components, each a cut string of escapes.
+pub const ROOM_BYTES: usize = 1200;
+const _: () = assert!(ROOM_BYTES < KEY_BYTES_MAX / 8);
+
+/// Appends what the rows of a path start with.
+pub fn push_value_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_VALUE);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// Appends what the rows of a composite index start with.
+pub fn push_composite_head(key: &mut Vec<u8>, composite: u16) {
+    key.push(TAG_COMPOSITE);
+    key.extend_from_slice(&composite.to_be_bytes());
+}
+
+/// Every row of every composite index.
+pub fn composites() -> KeyRange {
+    KeyRange::prefix(&[TAG_COMPOSITE])
+}
+
+/// The composite index of a row; `None` when the key is another row's.
+pub fn composite_of(key: &[u8]) -> Option<u16> {
+    match key {
+        [TAG_COMPOSITE, high, low, ..] => Some(u16::from_be_bytes([*high, *low])),
+        _ => None,
+    }
+}
+
+/// Every row of every path.
+pub fn values() -> KeyRange {
+    KeyRange::prefix(&[TAG_VALUE])
+}
+
+/// The row that says which path a number stands for.
+pub fn path(path: u16) -> Bytes {
+    let [high, low] = path.to_be_bytes();
+    Bytes::copy_from_slice(&[TAG_PATH, high, low])
+}
+
+/// Every path row, by number.
+pub fn paths() -> KeyRange {
+    KeyRange::prefix(&[TAG_PATH])
+}
+
+/// The number in the key of a path row.
+pub fn path_number(key: &[u8]) -> Option<u16> {
+    match key {
+        [TAG_PATH, high, low] => Some(u16::from_be_bytes([*high, *low])),
+        _ => None,
+    }
+}
+
+/// The row that says an item has no other index rows, because they would be too many.
+pub fn unindexed(item_key: &[u8]) -> Bytes {
+    [&[TAG_UNINDEXED], item_key].concat().into()
+}
+
+pub fn unindexed_items() -> KeyRange {
+    KeyRange::prefix(&[TAG_UNINDEXED])
+}
+
+/// The reference to an item, from its key and its effective partition key.
+pub fn reference(epk: &[u8], item_key: &[u8]) -> Vec<u8> {
+    let mut reference = Vec::with_capacity(REFERENCE_EPK_BYTES + item_key.len());
+    reference.extend_from_slice(&reference_epk(epk));
+    reference.extend_from_slice(&item_key[escaped_bytes(epk)..]);
+    reference
+}
+
+/// What references to items under an effective partition key start with.
+pub fn reference_epk(epk: &[u8]) -> [u8; REFERENCE_EPK_BYTES] {
+    let mut start = [0; REFERENCE_EPK_BYTES];
+    let kept = epk.len().min(REFERENCE_EPK_BYTES);
+    start[..kept].copy_from_slice(&epk[..kept]);
+    start
+}
+
+/// The encoded partition key in a reference; `None` when the bytes are no reference.
+pub fn reference_partition_key(reference: &[u8]) -> Option<Cow<'_, [u8]>> {
+    Some(unescape(reference.get(REFERENCE_EPK_BYTES..)?)?.0)
+}
+
+/// The key of the item that a reference means, given its whole effective partition key.
+pub fn referenced(epk: &[u8], reference: &[u8]) -> Option<Bytes> {
+    let tail = reference.get(REFERENCE_EPK_BYTES..)?;
+    let mut key = Vec::with_capacity(epk.len() + super::ESCAPE_ROOM + tail.len());
+    push_escaped(&mut key, epk);
+    key.extend_from_slice(tail);
+    Some(key.into())
+}
+
+fn escaped_bytes(part: &[u8]) -> usize {
+    part.len() + part.iter().filter(|byte| **byte == 0).count() + 2
+}
+
+/// Where in an item key the partition key begins; `None` when the bytes are no item key.
+pub fn epk_bytes(item_key: &[u8]) -> Option<usize> {
+    let (_, rest) = unescape(item_key)?;
+    Some(item_key.len() - rest.len())
+}
+
+/// The parts of an index row's key, as far as they can be told apart without knowing how values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKey<'k> {
+    Value { path: u16, rest: &'k [u8] },
+    Composite { composite: u16, rest: &'k [u8] },
+    Path { path: u16 },
+    Unindexed { item_key: &'k [u8] },
+}
+
+impl<'k> IndexKey<'k> {
+    /// `None` when the bytes are not the key of an index row.
+    pub fn decode(key: &'k [u8]) -> Option<IndexKey<'k>> {
+        match key {
+            [TAG_VALUE, high, low, rest @ ..] => {
+                Some(IndexKey::Value { path: u16::from_be_bytes([*high, *low]), rest })
+            }
+            [TAG_COMPOSITE, high, low, rest @ ..] => {
+                Some(IndexKey::Composite { composite: u16::from_be_bytes([*high, *low]), rest })
+            }
+            [TAG_PATH, high, low] => Some(IndexKey::Path { path: u16::from_be_bytes([*high, *low]) }),
+            [TAG_UNINDEXED, item_key @ ..] => Some(IndexKey::Unindexed { item_key }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for IndexKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IndexKey::Value { path, rest } => write!(f, "value {path} {}", Hex(rest)),
+            IndexKey::Composite { composite, rest } => write!(f, "composite {composite} {}", Hex(rest)),
+            IndexKey::Path { path } => write!(f, "path {path}"),
+            IndexKey::Unindexed { item_key } => write!(f, "unindexed {}", Text(item_key)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn part() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop::sample::select(vec![0u8, 1, 0x41, 0xFE, 0xFF]), 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn a_reference_leads_back_to_its_item(epk in part(), pk in part(), id in part()) {
+            let key = super::super::item(&epk, &pk, &id);
+            let reference = reference(&epk, &key);
+            prop_assert_eq!(reference_partition_key(&reference).map(Cow::into_owned), Some(pk));
+            prop_assert_eq!(referenced(&epk, &reference), Some(key.clone()));
+            prop_assert_eq!(epk_bytes(&key), Some(escaped_bytes(&epk)));
+        }
+
+        #[test]
+        fn references_sort_by_hash_partition_key_and_id(
+            a in (part(), part(), part()), b in (part(), part(), part())
+        ) {
+            let reference = |(epk, pk, id): &(Vec<u8>, Vec<u8>, Vec<u8>)| reference(epk, &super::super::item(epk, pk, id));
+            let parts = |(epk, pk, id): &(Vec<u8>, Vec<u8>, Vec<u8>)| (reference_epk(epk), pk.clone(), id.clone());
+            prop_assert_eq!(reference(&a).cmp(&reference(&b)), parts(&a).cmp(&parts(&b)));
+        }
+
+        #[test]
+        fn damaged_keys_are_none_not_panics(key: Vec<u8>) {
+            let _ = IndexKey::decode(&key).map(|key| key.to_string());
+            let _ = reference_partition_key(&key);
+            let _ = referenced(&[1, 0], &key);
+            let _ = epk_bytes(&key);
+        }
+    }
+}
