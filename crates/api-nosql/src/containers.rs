@@ -19,7 +19,6 @@ use crate::{body, throughput};
 /// What the service charges for a change that a container's rules refuse.
 const REFUSED_CHANGE_RU: f64 = 1.24;
 const ITEM_BYTES_MAX: HeaderValue = HeaderValue::from_static("2097152");
-const COMPLETE: HeaderValue = HeaderValue::from_static("100");
 const MAX_CONTENT_LENGTH: http::HeaderName = http::HeaderName::from_static("x-ms-cosmos-max-content-length");
 const SCRIPTS_QUOTA: &str = "storedProcedures=100;triggers=25;functions=25;";
 
@@ -57,7 +56,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
                 text.extend_from_slice(b"storedProcedures=0;triggers=0;functions=0;");
                 headers::value(text)
             })
-            .set(headers::INDEX_PROGRESS, COMPLETE);
+            .set(headers::INDEX_PROGRESS, headers::number(u64::from(container.index_progress())));
     }
     if context.flag(headers::POPULATE_STATISTICS) {
         answer = answer.body(json(&container, Some(&statistics(&container)?)));

@@ -185,6 +185,20 @@ impl Container {
         sum
     }
 
+    /// How much of the index follows the present indexing policy, in percent: 100 when all of it does.
+    pub fn index_progress(&self) -> u8 {
+        let (mut done, mut items) = (0u64, 0u64);
+        for slot in self.map.load().slots() {
+            // A partition that cannot be opened says so to whoever reads or writes in it.
+            let Ok(partition) = self.open(slot) else { continue };
+            let weight = partition.usage().items.max(1);
+            items += weight;
+            done += weight * u64::from(partition.index_progress());
+        }
+        // Rounded down: complete means complete.
+        (done / items.max(1)).min(100) as u8
+    }
+
     /// The partition that owns a full key.
     pub fn partition_of(&self, key: &PartitionKey) -> Result<Arc<Partition>> {
         Ok(self.route(key)?.0)

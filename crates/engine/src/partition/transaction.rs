@@ -85,7 +85,9 @@ impl<'p> Transaction<'p> {
         state.settle_published(partition.shared.published_lsn());
         // Under the lock, and always the newest: rows never go back to a policy that others have left.
         let index = &partition.shared.index;
-        if index.follow(&partition.owner.definition()) {
+        let published_lsn = partition.shared.published_lsn();
+        let is_empty = || state.totals.items == 0 && published_lsn == state.next_lsn - 1;
+        if index.follow(&partition.owner.definition(), is_empty) {
             partition.shared.agenda.reindex();
         }
         let (lsn, totals) = (state.next_lsn, state.totals);

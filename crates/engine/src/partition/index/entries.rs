@@ -244,6 +244,14 @@ impl<'v> Entries<'v> {
         }
     }
 
+    /// The next entry, without going past it.
+    pub fn peek_entry(&mut self) -> Result<Option<&Entry>> {
+        if self.next.is_none() {
+            self.next = self.next_entry()?;
+        }
+        Ok(self.next.as_ref())
+    }
+
     /// Goes on at the first entry whose item is not before `reference` (not behind it, when the scan runs backward). Only
     /// for scans over a single value; others are in the order of their values.
     pub fn seek(&mut self, reference: &[u8]) -> Result<()> {

@@ -94,19 +94,28 @@ impl Index {
     }
 
     /// Takes note of the container's present definition. The caller holds the partition's lock, and nothing has been
-    /// written under the definition yet. Returns whether there is something to rebuild.
-    pub(super) fn follow(&self, definition: &Arc<ContainerDefinition>) -> bool {
+    /// written under the definition yet. `is_empty`: there is no item, and every reader can see that. Returns whether
+    /// there is something to rebuild.
+    pub(super) fn follow(
+        &self,
+        definition: &Arc<ContainerDefinition>,
+        is_empty: impl FnOnce() -> bool,
+    ) -> bool {
         let scheme = self.scheme.load();
         if Arc::ptr_eq(&scheme.definition, definition) {
             return false;
         }
-        let (next, same_rows) = scheme.followed_by(definition.clone());
+        let (mut next, same_rows) = scheme.followed_by(definition.clone());
         if !same_rows {
             self.recorded.store(false, Ordering::Relaxed);
             self.rebuilt_items.store(0, Ordering::Relaxed);
+            if is_empty() {
+                next.stale.clear();
+            }
         }
+        let behind = !same_rows && !next.stale.is_empty();
         self.scheme.store(Arc::new(next));
-        !same_rows
+        behind
     }
 
     /// How many terms the time of a write counts in a version.

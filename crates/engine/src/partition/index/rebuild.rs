@@ -57,10 +57,16 @@ impl Partition {
     /// How much of the index follows the present policy, in percent.
     pub fn index_progress(&self) -> u8 {
         let index = &self.shared.index;
-        if !index.is_behind() {
+        let scheme = index.scheme.load();
+        let items = self.usage().items;
+        let policy = &self.owner.definition().indexing;
+        let known = scheme.definition.indexing.makes_rows_of(policy);
+        if items == 0 || known && scheme.stale.is_empty() {
             return 100;
         }
-        let items = self.usage().items.max(1);
+        if !known {
+            return 0;
+        }
         let done = index.rebuilt_items.load(Ordering::Relaxed).min(items);
         // It is complete when it is settled, not before.
         (done * 100 / items).min(99) as u8
