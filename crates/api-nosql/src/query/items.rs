@@ -108,8 +108,10 @@ fn place(
     if !pinned && !context.flag(headers::ENABLE_CROSS_PARTITION) {
         return Err(ApiError::refused(CROSS_PARTITION_DISABLED));
     }
-    if context.service.config.cross_partition == CrossPartition::Sdk {
-        plan::check_gateway(context, target, query, request, env)?;
+    match context.service.config.cross_partition {
+        CrossPartition::Sdk => plan::check_gateway(context, target, query, request, env)?,
+        // What cannot be merged is refused however many partitions there are today.
+        CrossPartition::Server => drop(plan::make(target, query, request, env, merge::features())?),
     }
     merging(shares)
 }
