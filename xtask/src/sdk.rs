@@ -203,7 +203,7 @@ fn prepare_python(context: &Context, place: &Place) -> Result<()> {
 
 fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
     // Node looks for modules beside and above the program, so the program goes where the modules are.
-    for name in ["package.json", "package-lock.json", "suite.js", "access.js"] {
+    for name in ["package.json", "package-lock.json", "suite.js", "access.js", "queries.js"] {
         std::fs::copy(place.sources.join(name), place.work.join(name))?;
     }
     let Some(stamp) = is_current(place, &["package.json", "package-lock.json"])? else { return Ok(()) };
@@ -221,6 +221,7 @@ fn prepare_java(context: &Context, place: &Place) -> Result<()> {
         "src/main/java/suite/Suite.java",
         "src/main/java/suite/Cases.java",
         "src/main/java/suite/AccessCases.java",
+        "src/main/java/suite/Queries.java",
     ];
     let Some(stamp) = is_current(place, &sources)? else { return Ok(()) };
     Task::new(context, "mvn")

@@ -20,10 +20,13 @@ var key = azcosmos.NewPartitionKeyString
 // loud asks for the written item in the answer; without it this SDK asks for an empty one.
 var loud = &azcosmos.ItemOptions{EnableContentResponseOnWrite: true}
 
-var cases = []struct {
+// namedCase is a case with the sentence it proves.
+type namedCase struct {
 	name string
 	body func(*fixture)
-}{
+}
+
+var cases = []namedCase{
 	{"a database is created, read and deleted", func(f *fixture) {
 		id := name("go-extra")
 		created := must(f.client.CreateDatabase(background, azcosmos.DatabaseProperties{ID: id}, nil))

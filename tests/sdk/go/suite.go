@@ -1,8 +1,9 @@
 // The official Go SDK (azcosmos), unmodified, against a running server.
 //
-//	COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [COSMOS_CA_FILE=cert.pem] go run . [WORD]
+//	COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_MERGING_ENDPOINT=http://127.0.0.1:8082 COSMOS_KEY=... \
+//	    [COSMOS_CA_FILE=cert.pem] go run . [WORD]
 //
-// This file connects, runs the cases of cases.go and counts. With COSMOS_CA_FILE the certificate is verified
+// This file connects, runs the cases of cases.go and queries.go and counts. With COSMOS_CA_FILE the certificate is verified
 // against that file alone. The last line is `N passed, N failed`, and so says the exit status.
 package main
 
@@ -94,6 +95,10 @@ func plain(item object) object {
 }
 
 func connect(key string, options azcosmos.ClientOptions) *azcosmos.Client {
+	return connectTo(os.Getenv("COSMOS_ENDPOINT"), key, options)
+}
+
+func connectTo(endpoint, key string, options azcosmos.ClientOptions) *azcosmos.Client {
 	if file := os.Getenv("COSMOS_CA_FILE"); file != "" {
 		roots := x509.NewCertPool()
 		check(roots.AppendCertsFromPEM(must(os.ReadFile(file))), "%s holds no certificate", file)
@@ -103,7 +108,7 @@ func connect(key string, options azcosmos.ClientOptions) *azcosmos.Client {
 		}}
 	}
 	credential := must(azcosmos.NewKeyCredential(key))
-	return must(azcosmos.NewClientWithKey(os.Getenv("COSMOS_ENDPOINT"), credential, &options))
+	return must(azcosmos.NewClientWithKey(endpoint, credential, &options))
 }
 
 func (f *fixture) container(properties azcosmos.ContainerProperties, throughput *azcosmos.ThroughputProperties) *azcosmos.ContainerClient {
@@ -141,7 +146,7 @@ func main() {
 	f.items = f.container(definition("items", "/pk"), nil)
 
 	passed, failed := 0, 0
-	for _, each := range cases {
+	for _, each := range append(cases, queryCases...) {
 		if len(os.Args) > 1 && !strings.Contains(each.name, os.Args[1]) {
 			continue
 		}

@@ -13,6 +13,7 @@ import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CosmosClient, PartitionKeyKind } from "@azure/cosmos";
 import { addAccess } from "./access.js";
+import { addQueries } from "./queries.js";
 
 const { COSMOS_ENDPOINT, COSMOS_KEY, COSMOS_CA_FILE } = process.env;
 const agent = COSMOS_CA_FILE ? new Agent({ ca: readFileSync(COSMOS_CA_FILE), keepAlive: true }) : undefined;
@@ -367,6 +368,8 @@ test("another client reads what a session token promises", async ({ database, it
   const stronger = connect({ consistencyLevel: "Strong" });
   await refused(400, stronger.database(database.id).container("items").item("session", "p").read());
 });
+
+addQueries(test);
 
 test("a wrong key opens nothing", async ({ database }) => {
   await refused(401, connect({ key: "d3Jvbmc=" }).database(database.id).read());

@@ -102,7 +102,9 @@ fn place(
     let ranges = planning::ranges(&prepared, &definition.partition_key);
     let shares = partitions::filtered(&target.container, &ranges);
     let pinned = matches!(ranges.as_slice(), [range] if range.is_point());
-    if definition.partition_key.system_key || (pinned && !planning::counts_distinct_rows(query)) {
+    let merges = planning::counts_distinct_rows(query) || prepared.lists_aggregates();
+    let plain = !merges || !prepared.needs().from;
+    if definition.partition_key.system_key || (pinned && plain) {
         return merging(shares);
     }
     if !pinned && !context.flag(headers::ENABLE_CROSS_PARTITION) {

@@ -129,10 +129,13 @@ pub fn plan(
     let trivial = matches!(&merge, Merge::Rows(info) if info.is_trivial());
     // Distinct rows are counted by whoever sees all of them: a partition computes subqueries item by item.
     let counted = matches!(&merge, Merge::Rows(QueryInfo { distinct_count: Some(_), .. }));
-    let gateway = if trivial || (!counted && (pinned || context.partition_key.system_key)) {
+    let gateway = if trivial || context.partition_key.system_key && !counted {
         Gateway::Serve
     } else if prepared.lists_aggregates() {
+        // Also where the filter leads to one partition: only a key or range in the headers passes the gateway by.
         Gateway::Refuse(LISTED_AGGREGATES)
+    } else if pinned && !counted {
+        Gateway::Serve
     } else {
         Gateway::NeedsPlan
     };

@@ -47,6 +47,7 @@ final class Cases {
         addPatchAndConditions(cases);
         addBatchAndBulk(cases);
         addPoliciesAndSessions(cases);
+        Queries.addTo(cases);
     }
 
     private static CosmosItemRequestOptions ifMatch(String etag) {
