@@ -97,12 +97,14 @@ pub fn run(context: &Context) -> Result<Outcome> {
     }
     build(context)?;
     let server = Server::start(context, "sdk")?;
-    let certificate = server.certificate(context)?;
+    // For SDKs without a query engine: a second server, which merges for them.
+    let merging = Server::start_with(context, "sdk-merging", &["--cross-partition-queries", "server"])?;
+    let certificate = certificates(context, &[&server, &merging])?;
     let mut failed = false;
     for (language, place) in &ready {
         for scheme in ["http", "https"] {
             let begun = Instant::now();
-            let line = run_suite(context, language, place, &server.endpoint(scheme), scheme, &certificate);
+            let line = run_suite(context, language, place, [&server, &merging], scheme, &certificate);
             let line = line.unwrap_or_else(|error| {
                 failed = true;
                 format!("FAILED, {error}")
@@ -117,6 +119,19 @@ pub fn run(context: &Context) -> Result<Outcome> {
         bail!("{}", notes.join("; "));
     }
     Ok(Outcome::Passed(notes.join("; ")))
+}
+
+/// The certificates of all servers in one file.
+fn certificates(context: &Context, servers: &[&Server]) -> Result<PathBuf> {
+    let mut all = String::new();
+    let mut last = PathBuf::new();
+    for server in servers {
+        last = server.certificate(context)?;
+        all += &std::fs::read_to_string(&last)?;
+        let _ = std::fs::remove_file(&last);
+    }
+    std::fs::write(&last, all)?;
+    Ok(last)
 }
 
 fn select(context: &Context) -> Result<Vec<&'static Language>> {
@@ -140,12 +155,13 @@ fn run_suite(
     context: &Context,
     language: &Language,
     place: &Place,
-    endpoint: &str,
+    [server, merging]: [&Server; 2],
     scheme: &str,
     certificate: &Path,
 ) -> Result<String> {
     let mut task = (language.suite)(context, place)?
-        .env("COSMOS_ENDPOINT", endpoint)
+        .env("COSMOS_ENDPOINT", server.endpoint(scheme))
+        .env("COSMOS_MERGING_ENDPOINT", merging.endpoint(scheme))
         .env("COSMOS_KEY", KEY)
         .without_env("COSMOS_CA_FILE")
         .without_env("SSL_CERT_FILE")

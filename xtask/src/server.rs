@@ -42,9 +42,14 @@ impl Drop for Directory {
 
 impl Server {
     pub fn start(context: &Context, name: &str) -> Result<Self> {
+        Self::start_with(context, name, &[])
+    }
+
+    /// The same with further settings.
+    pub fn start_with(context: &Context, name: &str, settings: &[&str]) -> Result<Self> {
         let mut last = String::new();
         for attempt in 0..START_ATTEMPTS_MAX {
-            match Self::try_start(context, &format!("{name}-{}-{attempt}", std::process::id())) {
+            match Self::try_start(context, &format!("{name}-{}-{attempt}", std::process::id()), settings) {
                 Ok(server) => return Ok(server),
                 Err(error) => last = format!("{error:#}"),
             }
@@ -52,7 +57,7 @@ impl Server {
         bail!("the server did not start in {START_ATTEMPTS_MAX} attempts; the last one: {last}");
     }
 
-    fn try_start(context: &Context, name: &str) -> Result<Self> {
+    fn try_start(context: &Context, name: &str, settings: &[&str]) -> Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let directory = Directory(context.target.join("xtask/data").join(name));
         std::fs::create_dir_all(&directory.0)?;
@@ -60,7 +65,8 @@ impl Server {
         std::fs::create_dir_all(log.parent().expect("the log lies in a directory"))?;
         let task = Task::new(context, binary(context))
             .args(&["serve", "--listen", &address.to_string(), "--key", KEY, "--data-dir"])
-            .arg(&directory.0);
+            .arg(&directory.0)
+            .args(settings);
         let mut process = task.start(Some(File::create(&log)?))?;
         let deadline = Instant::now() + START_TIME_MAX;
         while !answers(address) {
@@ -86,7 +92,8 @@ impl Server {
 
     /// The certificate as `orrery cert` exports it, in a file.
     pub fn certificate(&self, context: &Context) -> Result<PathBuf> {
-        let file = context.target.join("xtask").join(format!("certificate-{}.pem", std::process::id()));
+        let name = format!("certificate-{}-{}.pem", std::process::id(), self.address.port());
+        let file = context.target.join("xtask").join(name);
         Task::new(context, binary(context))
             .args(&["cert", "--data-dir"])
             .arg(&self.directory.0)

@@ -15,7 +15,7 @@ pub fn list(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     Ok(context
         .answer(StatusCode::OK)
-        .at(At::range(0, context.catalog_at().lsn))
+        .at(At::container(context.catalog_at().lsn))
         .owner(&target.alt_path(), target.rid.as_str())
         .charge(1.0)
         .count(0)

@@ -124,7 +124,7 @@ fn owned(answer: Answer, container: &Container) -> Answer {
 
 /// The service names range 0 on answers about containers.
 fn position(context: &Context<'_>) -> At {
-    At::range(0, context.catalog_at().lsn)
+    At::container(context.catalog_at().lsn)
 }
 
 /// The canonical definition and the system properties, in the service's member order.

@@ -130,15 +130,22 @@ pub struct At {
     pub lsn: u64,
     /// The change that wrote the item itself, on reads.
     pub item_lsn: Option<u64>,
+    /// The position is one of the catalog: no session of a range.
+    pub of_catalog: bool,
 }
 
 impl At {
     pub fn catalog(lsn: u64) -> At {
-        At { range: None, lsn, item_lsn: None }
+        At { range: None, lsn, item_lsn: None, of_catalog: true }
+    }
+
+    /// The catalog too, in answers about a container, which name its first range.
+    pub fn container(lsn: u64) -> At {
+        At { of_catalog: true, ..At::range(0, lsn) }
     }
 
     pub fn range(range: u32, lsn: u64) -> At {
-        At { range: Some(range), lsn, item_lsn: None }
+        At { range: Some(range), lsn, item_lsn: None, of_catalog: false }
     }
 }
 
@@ -211,10 +218,10 @@ impl Answer {
             self.headers.insert(name, lsn.clone());
         }
         self.headers.insert(LSN, lsn);
-        // Answers about what a container has carry its name, and clients take their token for one of its first range. A
-        // position of the catalog would make them ask that range for changes that it will never have.
-        let seen = at.range.map_or((0, 0), |range| (range, at.lsn));
-        self.headers.insert(SESSION_TOKEN, session::header(seen.0, seen.1));
+        // Clients take the token of any answer about a container for one of its ranges. A position of the catalog would
+        // make them ask that range for changes that it will never have, so there it says that nothing was seen.
+        let seen = if at.of_catalog { 0 } else { at.lsn };
+        self.headers.insert(SESSION_TOKEN, session::header(at.range.unwrap_or(0), seen));
         match at.range {
             Some(0) => self.headers.insert(RANGE_ID, RANGE_ZERO),
             Some(range) => self.headers.insert(RANGE_ID, number(u64::from(range))),
@@ -281,7 +288,7 @@ mod tests {
     #[test]
     fn the_position_of_an_answer_is_told_in_every_header_that_clients_read() {
         let service = ServiceHeaders::new("1");
-        let at = At { range: Some(3), lsn: 42, item_lsn: Some(7) };
+        let at = At { item_lsn: Some(7), ..At::range(3, 42) };
         let answer = Answer::new(StatusCode::OK, &service).at(at).charge(1.0);
         for (name, want) in [
             ("lsn", "42"),
