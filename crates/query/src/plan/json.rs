@@ -24,8 +24,22 @@ impl QueryPlan {
         ]);
         let mut out = Vec::new();
         plan.write_json(&mut out, NumberStyle::Query);
-        String::from_utf8_lossy(&out).into_owned()
+        let text = String::from_utf8_lossy(&out).into_owned();
+        match &self.merge {
+            Merge::Ranks(info) => with_decimal_weights(text, &info.weights),
+            Merge::Rows(_) => text,
+        }
     }
+}
+
+/// Weights with a decimal point, also whole ones: the Java SDK takes nothing else for a weight. Quotes inside strings are
+/// escaped, so the member's name stands in the text once.
+fn with_decimal_weights(text: String, weights: &[f64]) -> String {
+    let mut plain = Vec::new();
+    list(weights, |weight| Value::Number(Number::Double(*weight))).write_json(&mut plain, NumberStyle::Query);
+    let plain = format!("\"componentWeights\":{}", String::from_utf8_lossy(&plain));
+    let decimal = weights.iter().map(|weight| format!("{weight:?}")).collect::<Vec<_>>().join(",");
+    text.replacen(&plain, &format!("\"componentWeights\":[{decimal}]"), 1)
 }
 
 fn query_info(info: &QueryInfo) -> Value {
@@ -99,4 +113,17 @@ fn list<T>(items: &[T], value: impl Fn(&T) -> Value) -> Value {
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(members.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_weights_have_a_decimal_point() {
+        let text =
+            r#"{"x":"\"componentWeights\":[2,0.5]","componentWeights":[2,0.5],"skip":null}"#.to_string();
+        let wanted = r#"{"x":"\"componentWeights\":[2,0.5]","componentWeights":[2.0,0.5],"skip":null}"#;
+        assert_eq!(with_decimal_weights(text, &[2.0, 0.5]), wanted);
+    }
 }
