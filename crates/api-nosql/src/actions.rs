@@ -107,6 +107,8 @@ actions! {
     QueryOffers = "query_offers", reads, Keys;
     ReadOffer = "read_offer", reads, Keys;
     ReplaceOffer = "replace_offer", writes, Keys;
+    ListSplits = "list_splits", reads, Keys;
+    StartSplit = "start_split", writes, Keys;
     ListUsers = "list_users", reads, Keys;
     QueryUsers = "query_users", reads, Keys;
     CreateUser = "create_user", writes, Keys;
@@ -184,6 +186,8 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         }
         (Resource::Offer, &Method::GET) => Some(Action::ReadOffer),
         (Resource::Offer, &Method::PUT) => Some(Action::ReplaceOffer),
+        (Resource::Splits, &Method::GET) => Some(Action::ListSplits),
+        (Resource::Splits, &Method::POST) => Some(Action::StartSplit),
         (Resource::Users, &Method::GET) => Some(Action::ListUsers),
         (Resource::Users, &Method::POST) => post(&|meaning| match meaning {
             Post::Query => Some(Action::QueryUsers),

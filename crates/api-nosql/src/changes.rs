@@ -9,6 +9,9 @@
 //! the number of a change, `"43"`, as on the service. A scope of several partitions has a position in each: then the
 //! etag lists them, `"0:43,1:12"`. A partition that the page did not reach is not listed, and begins next time where the
 //! request's own starting point says.
+//!
+//! A partition that came from others begins where the client was in them: items keep the numbers of their changes. Of
+//! two that were merged, the earlier position counts; what the client has seen of the other comes again.
 
 use std::time::UNIX_EPOCH;
 
@@ -38,9 +41,14 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     let target = context.container_inside()?;
     let scope = scope::of_request(context, &target)?;
+    scope::routed(&scope, || read_page(context, &target, &scope))
+}
+
+fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<Answer> {
     let engine =
-        |error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()));
-    let partitions = target.container.partitions_of(&scope).map_err(engine)?;
+        |error| ApiError::from_engine(error, Plane::Items).at(items::place(target, &Default::default()));
+    let partitions = target.container.partitions_of(scope).map_err(engine)?;
+    let ranges = target.container.ranges();
     let start = Start::of_request(context)?;
     let mut page = PageRequest {
         max_items: page_items(context)?,
@@ -55,7 +63,8 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     let mut first: Option<Position> = None;
     for partition in &partitions {
         let range = partition.range_id();
-        let from = start.of_range(range, single)?;
+        let parents = ranges.iter().find(|info| info.id == range).map_or(&[][..], |info| &info.parents);
+        let from = start.of_range(range, parents);
         if page.max_items == 0 || page.max_bytes == 0 {
             // The page is full; this partition keeps its place, if it has one.
             if let ChangesFrom::After(lsn) = from {
@@ -63,7 +72,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
             }
             continue;
         }
-        let part = part_of(&target, &scope, partition, single).map_err(engine)?;
+        let part = part_of(target, scope, partition, single).map_err(engine)?;
         let changes = target.container.read_changes(&part, from, &page).map_err(engine)?;
         first.get_or_insert(changes.at);
         charge_ru += changes.charge_ru;
@@ -75,7 +84,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     let status = if found.is_empty() { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
     let at = items::at(first.unwrap_or_default());
-    let answer = items::answer(context, &target, status, at, charge_ru)
+    let answer = items::answer(context, target, status, at, charge_ru)
         .etag(&etag(&positions, single))
         .count(found.len());
     if found.is_empty() {
@@ -176,15 +185,17 @@ impl Start {
         Ok(Start { positions, otherwise })
     }
 
-    fn of_range(&self, range: u32, single: bool) -> Result<ChangesFrom> {
+    fn of_range(&self, range: u32, parents: &[u32]) -> ChangesFrom {
         match &self.positions {
-            Positions::None => Ok(self.otherwise),
-            Positions::One(lsn) if single => Ok(ChangesFrom::After(*lsn)),
-            Positions::One(lsn) => Err(wrong(&lsn.to_string())),
-            Positions::Each(list) => Ok(list
-                .iter()
-                .find(|(known, _)| *known == range)
-                .map_or(self.otherwise, |(_, lsn)| ChangesFrom::After(*lsn))),
+            Positions::None => self.otherwise,
+            // A scope that was inside one partition may lie in several by now.
+            Positions::One(lsn) => ChangesFrom::After(*lsn),
+            Positions::Each(list) => {
+                let own = list.iter().find(|(known, _)| *known == range).map(|(_, lsn)| *lsn);
+                let inherited =
+                    || list.iter().filter(|(known, _)| parents.contains(known)).map(|(_, lsn)| *lsn).min();
+                own.or_else(inherited).map_or(self.otherwise, ChangesFrom::After)
+            }
         }
     }
 }
@@ -199,25 +210,31 @@ fn wrong(etag: &str) -> ApiError {
 mod tests {
     use super::*;
 
-    fn from(etag: &str, range: u32, single: bool) -> Option<ChangesFrom> {
-        Start::parse(etag, ChangesFrom::Beginning).and_then(|start| start.of_range(range, single)).ok()
+    fn from(etag: &str, range: u32, parents: &[u32]) -> Option<ChangesFrom> {
+        Start::parse(etag, ChangesFrom::Beginning).map(|start| start.of_range(range, parents)).ok()
     }
 
     #[test]
     fn a_position_is_read_in_both_forms() {
-        assert_eq!(from("", 0, true), Some(ChangesFrom::Beginning));
-        assert_eq!(from("*", 0, true), Some(ChangesFrom::Now));
-        assert_eq!(from("\"43\"", 0, true), Some(ChangesFrom::After(43)));
-        assert_eq!(from("43", 7, true), Some(ChangesFrom::After(43)));
-        assert_eq!(from("\"0:43,1:12\"", 1, false), Some(ChangesFrom::After(12)));
-        assert_eq!(from("\"0:43,1:12\"", 2, false), Some(ChangesFrom::Beginning));
+        assert_eq!(from("", 0, &[]), Some(ChangesFrom::Beginning));
+        assert_eq!(from("*", 0, &[]), Some(ChangesFrom::Now));
+        assert_eq!(from("\"43\"", 0, &[]), Some(ChangesFrom::After(43)));
+        assert_eq!(from("43", 7, &[]), Some(ChangesFrom::After(43)));
+        assert_eq!(from("\"0:43,1:12\"", 1, &[]), Some(ChangesFrom::After(12)));
+        assert_eq!(from("\"0:43,1:12\"", 2, &[]), Some(ChangesFrom::Beginning));
     }
 
     #[test]
-    fn one_position_does_not_fit_several_partitions() {
-        assert_eq!(from("\"43\"", 0, false), None);
-        assert_eq!(from("\"nonsense\"", 0, true), None);
-        assert_eq!(from("\"0:x\"", 0, false), None);
+    fn a_partition_begins_where_its_parents_were_read_to() {
+        assert_eq!(from("\"0:43,1:12\"", 2, &[0]), Some(ChangesFrom::After(43)));
+        assert_eq!(from("\"0:43,1:12\"", 5, &[0, 1, 3]), Some(ChangesFrom::After(12)));
+        assert_eq!(from("\"0:43,2:50\"", 2, &[0]), Some(ChangesFrom::After(50)));
+    }
+
+    #[test]
+    fn text_that_is_no_position_is_refused() {
+        assert_eq!(from("\"nonsense\"", 0, &[]), None);
+        assert_eq!(from("\"0:x\"", 0, &[]), None);
     }
 
     #[test]

@@ -160,6 +160,11 @@ impl ApiError {
     }
 
     /// What the engine said, in the words of the wire.
+    /// Whether the client's map of ranges is old.
+    pub fn is_range_gone(&self) -> bool {
+        self.status == StatusCode::GONE && self.substatus == 1002
+    }
+
     pub fn from_engine(error: EngineError, plane: Plane) -> ApiError {
         let (status, substatus) = status_of(error.kind);
         let (voice, message) = match (error.kind, plane) {

@@ -47,6 +47,7 @@ mod routes;
 mod scope;
 mod service;
 mod session;
+mod splits;
 mod support;
 mod throughput;
 mod users;

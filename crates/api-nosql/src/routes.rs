@@ -35,6 +35,8 @@ pub enum Resource {
     PartitionKeyDelete,
     Offers,
     Offer,
+    /// This server's own: splits and merges of partitions.
+    Splits,
     Users,
     User,
     Permissions,
@@ -156,6 +158,13 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
         && operation == "partitionkeydelete"
     {
         return Ok((Resource::PartitionKeyDelete, "colls", false));
+    }
+    // Routes of this server's own. They are signed with this type and the whole path as the link.
+    if let [own, name] = segments
+        && own == "_orrery"
+        && name == "splits"
+    {
+        return Ok((Resource::Splits, "_orrery", false));
     }
     let keywords = segments.len().div_ceil(2);
     for (route, feed, member) in ROUTES {

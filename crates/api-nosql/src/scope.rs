@@ -102,6 +102,23 @@ fn asked_for(context: &Context<'_>, target: &Target) -> Result<Scope> {
     Ok(range.map_or(Scope::All, Scope::Range))
 }
 
+/// How often a request is run again because partitions have split or merged under it.
+const RUNS_MAX: usize = 16;
+
+/// Runs a request. When a partition went away under it, it runs again by the new map, unless the client named the
+/// partition itself and has to know.
+pub fn routed<T>(scope: &Scope, mut run: impl FnMut() -> Result<T>) -> Result<T> {
+    let named = matches!(scope, Scope::Range(_) | Scope::Epk { range: Some(_), .. });
+    let mut runs = 0;
+    loop {
+        runs += 1;
+        match run() {
+            Err(error) if !named && runs < RUNS_MAX && error.is_range_gone() => {}
+            result => return result,
+        }
+    }
+}
+
 /// The number of a range; some clients put the container's rid and a comma before it.
 pub fn range_id(text: &str) -> Result<u32> {
     let number = text.rsplit(',').next().unwrap_or(text).trim();

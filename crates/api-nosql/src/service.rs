@@ -28,7 +28,7 @@ use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::{
     account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
-    permissions, query, ranges, users,
+    permissions, query, ranges, splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -268,6 +268,8 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::QueryOffers => offers::query(context),
         Action::ReadOffer => offers::read(context),
         Action::ReplaceOffer => offers::replace(context).await,
+        Action::ListSplits => splits::list(context),
+        Action::StartSplit => context.lengthy(|| splits::start(context)),
         Action::ListUsers => users::list(context),
         Action::QueryUsers => context.lengthy(|| users::query(context)),
         Action::CreateUser | Action::UpsertUser => users::create_or_upsert(context).await,

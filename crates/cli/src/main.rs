@@ -1,10 +1,11 @@
-//! The one binary: `orrery serve`, `cert`, `key`, `workload`.
+//! The one binary: `orrery serve`, `cert`, `key`, `partition`, `workload`.
 //!
 //! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes: 0 done, 1 failed (the
 //! reason is on stderr), 2 the command line or a setting is wrong.
 
 mod cert;
 mod key;
+mod partition;
 mod serve;
 mod workload;
 
@@ -35,6 +36,7 @@ fn command() -> Command {
         .subcommand(serve::command())
         .subcommand(cert::command())
         .subcommand(key::command())
+        .subcommand(partition::command())
         .subcommand(workload::command())
         .subcommand(Command::new("version").about("Print the version"))
 }
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Some(("serve", matches)) => serve::run(matches),
         Some(("cert", matches)) => cert::run(matches),
         Some(("key", matches)) => key::run(matches),
+        Some(("partition", matches)) => partition::run(matches),
         Some(("workload", matches)) => workload::run(matches),
         _ => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));

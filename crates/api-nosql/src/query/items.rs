@@ -39,32 +39,46 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let query = orrery_sql::parse_query(&request.text).map_err(|error| request::failed(&error, false))?;
     let env = surroundings::of_container(context, &target);
     let scope = scope::of_request(context, &target)?;
-    let place = place(context, &target, &query, &request, &env, &scope)?;
+    scope::routed(&scope, || page(context, &target, &query, &request, &env, &scope, &session, rows))
+}
+
+#[allow(clippy::too_many_arguments)] // Everything that a request says, read once.
+fn page(
+    context: &Context<'_>,
+    target: &Target,
+    query: &Query,
+    request: &QueryRequest,
+    env: &QueryEnv,
+    scope: &Scope,
+    session: &[(u32, u64)],
+    rows: usize,
+) -> Result<Answer> {
+    let place = place(context, target, query, request, env, scope)?;
     let inside = !matches!(scope, Scope::All);
     let mark = match inside {
-        true => Mark::of_shape(&query),
+        true => Mark::of_shape(query),
         false => Mark::of_text(&request.text, &request.parameters),
     };
-    let mut partitions = Partitions::new(&target, &session, place.shares);
+    let mut partitions = Partitions::new(target, session, place.shares);
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
     let start = match continuation::of_request(context, &target.rid, inside)? {
         None => None,
         Some(bytes) => {
-            let share_at = |min: &_| partitions.shares.iter().position(|share| share.min == *min);
-            Some(position::decode(&bytes, mark, share_at).ok_or_else(continuation::invalid)?)
+            let start = position::decode(&bytes, mark).ok_or_else(continuation::invalid)?;
+            Some(partitions.go_on(start).ok_or_else(continuation::invalid)?)
         }
     };
     let merged = match &place.plan {
-        Some(plan) => Merged::new(&query, &request.parameters, &env, plan),
-        None => Merged::single(&query, &request.parameters, &env),
+        Some(plan) => Merged::new(query, &request.parameters, env, plan),
+        None => Merged::single(query, &request.parameters, env),
     };
     let page = merged.page(&mut partitions, start, PageSize { rows, bytes: PAGE_BYTES_MAX });
     let (page, next) = page.map_err(|error| match error {
         MergeError::Foreign => continuation::invalid(),
         MergeError::Share(error) => error,
     })?;
-    let next = next.map(|next| header_of(context, &target, &merged, &partitions.shares, mark, &next));
+    let next = next.map(|next| header_of(context, &merged, &partitions, mark, &next));
     answer(context, &partitions, &page, next)
 }
 
@@ -134,15 +148,14 @@ fn degree(context: &Context<'_>) -> usize {
 /// The continuation, in the short form if the client cannot carry the long one.
 fn header_of(
     context: &Context<'_>,
-    target: &Target,
     merged: &Merged<'_>,
-    shares: &[Share],
+    partitions: &Partitions<'_>,
     mark: Mark,
     next: &MergePosition,
 ) -> HeaderValue {
     let write = |position: &MergePosition| {
-        let start_of = |share: usize| shares.get(share).map(|share| share.min.clone()).unwrap_or_default();
-        continuation::header(&target.rid, &position::encode(mark, position, start_of))
+        let position = position::encode(mark, &partitions.named(position));
+        continuation::header(&partitions.target.rid, &position)
     };
     let long = write(next);
     match merged.shortened(next) {

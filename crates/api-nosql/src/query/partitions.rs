@@ -8,11 +8,12 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use orrery_engine::{Container, Position, Scope};
+use orrery_engine::{Container, Position, QueryPosition, Scope};
 use orrery_model::Epk;
-use orrery_query::merge::{Ask, Figures, SharePage, Shares};
+use orrery_query::merge::{Ask, Figures, MergePosition, SharePage, Shares, SortedPosition};
 use orrery_query::plan::QueryRange;
 
+use super::position::{Part, Start};
 use super::share::{Answered, ShareQuery};
 use crate::errors::{ApiError, Plane, Result};
 use crate::service::Target;
@@ -25,8 +26,10 @@ static THREADS_IN_USE: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Debug)]
 pub struct Share {
     pub scope: Scope,
-    /// Where the partition begins, by which continuations know it.
+    /// The partition and its part of the hash space, by which continuations know it.
+    pub range: u32,
     pub min: Epk,
+    pub max: Epk,
 }
 
 /// The shares of a request whose headers name its scope.
@@ -47,7 +50,8 @@ pub fn named(container: &Container, scope: &Scope) -> Result<Vec<Share>> {
             }
             None => scope.clone(),
         };
-        Share { scope, min: partition.bounds().0.clone() }
+        let (min, max) = partition.bounds();
+        Share { scope, range: partition.range_id(), min: min.clone(), max: max.clone() }
     };
     Ok(partitions.iter().map(share).collect())
 }
@@ -76,10 +80,12 @@ pub fn filtered(container: &Container, ranges: &[QueryRange]) -> Vec<Share> {
         } else {
             Scope::Epk { min, max, range: Some(partition.id) }
         };
-        shares.push(Share { scope, min: partition.min.clone() });
+        let (min, max) = (partition.min.clone(), partition.max.clone());
+        shares.push(Share { scope, range: partition.id, min, max });
     }
     if let (true, Some(first)) = (shares.is_empty(), all.first()) {
-        shares.push(Share { scope: Scope::Range(first.id), min: first.min.clone() });
+        let (min, max) = (first.min.clone(), first.max.clone());
+        shares.push(Share { scope: Scope::Range(first.id), range: first.id, min, max });
     }
     shares
 }
@@ -101,6 +107,8 @@ pub struct Partitions<'a> {
     pub target: &'a Target,
     pub session: &'a [(u32, u64)],
     pub shares: Vec<Share>,
+    /// Where shares begin that took over a part which had been read partly.
+    inherited: Vec<Option<Vec<u8>>>,
     /// Shares to ask at once.
     pub degree: usize,
     /// Whether to ask ahead where later shares may not be needed.
@@ -112,7 +120,98 @@ pub struct Partitions<'a> {
 impl<'a> Partitions<'a> {
     pub fn new(target: &'a Target, session: &'a [(u32, u64)], shares: Vec<Share>) -> Partitions<'a> {
         let figures = Figures::default();
-        Partitions { target, session, shares, degree: 1, read_ahead: false, at: None, figures }
+        let inherited = Vec::new();
+        Partitions { target, session, shares, inherited, degree: 1, read_ahead: false, at: None, figures }
+    }
+
+    /// Where the shares begin that a continuation speaks of. `None` when it cannot be told.
+    ///
+    /// Partitions may have been split or merged since. A part that several shares have taken over goes on in each of them
+    /// at the same position: positions name items, which keep their keys and numbers. A share that spans more than a
+    /// part is cut, so that what was read and what was not are apart.
+    pub fn go_on(&mut self, start: Start) -> Option<MergePosition> {
+        let (parts, passed) = match start {
+            Start::Whole { delivered } => return Some(MergePosition::Whole { delivered }),
+            Start::Sorted { min, at } => {
+                let share = self.shares.iter().position(|share| share.max > min)?;
+                return Some(MergePosition::Sorted(SortedPosition { share, ..at }));
+            }
+            Start::Chain { parts, passed } => (parts, passed),
+        };
+        // All of a logical partition is always in one place, and its position in that place.
+        if let ([Share { scope: Scope::Key(_), .. }], [part, ..]) = (&self.shares[..], &parts[..]) {
+            return Some(MergePosition::Chain { share: 0, inner: part.inner.clone(), passed });
+        }
+        for part in &parts {
+            self.cut(&part.min);
+            self.cut(&part.max);
+        }
+        let part_of =
+            |share: &Share| parts.iter().find(|part| part.min <= share.min && share.max <= part.max);
+        self.inherited = self.shares.iter().map(|share| part_of(share)?.inner.clone()).collect();
+        let first = self.shares.iter().position(|share| share.min >= parts[0].min)?;
+        let taken_over = self.shares.iter().filter(|share| part_of(share).is_some());
+        let whole =
+            |share: &Share| part_of(share).is_some_and(|part| part.min == share.min && part.max == share.max);
+        let (count, changed) =
+            taken_over.fold((0, false), |(count, changed), share| (count + 1, changed || !whole(share)));
+        let alone = self.shares.len() == 1;
+        let carries =
+            |inner: &Vec<u8>| QueryPosition::decode(inner).is_some_and(|at| at.holds_in_parts(alone));
+        if count == 0 || changed && !self.inherited.iter().flatten().all(carries) {
+            return None;
+        }
+        let inner = self.inherited[first].clone();
+        Some(MergePosition::Chain { share: first, inner, passed })
+    }
+
+    /// Makes two shares of one that `at` lies inside of.
+    fn cut(&mut self, at: &Epk) {
+        let Some(index) = self.shares.iter().position(|share| share.min < *at && *at < share.max) else {
+            return;
+        };
+        let share = self.shares[index].clone();
+        // A share of one logical partition lies on one side, whichever.
+        let (low, high) = match &share.scope {
+            Scope::Epk { min, max, .. } => (min.clone(), max.clone()),
+            Scope::Range(_) => (share.min.clone(), share.max.clone()),
+            Scope::All | Scope::Key(_) => return,
+        };
+        let side = |min: Epk, max: Epk| Scope::Epk { min, max, range: Some(share.range) };
+        let left = side(low.clone(), high.clone().min(at.clone()));
+        let right = side(low.max(at.clone()), high);
+        let halves = [
+            Share { scope: left, max: at.clone(), ..share.clone() },
+            Share { scope: right, min: at.clone(), ..share.clone() },
+        ];
+        self.shares.splice(index..=index, halves);
+    }
+
+    /// A position with its shares named by their parts of the hash space.
+    pub fn named(&self, position: &MergePosition) -> Start {
+        match position {
+            MergePosition::Whole { delivered } => Start::Whole { delivered: *delivered },
+            MergePosition::Sorted(at) => {
+                let min = self.shares.get(at.share).map(|share| share.min.clone()).unwrap_or_default();
+                Start::Sorted { min, at: at.clone() }
+            }
+            MergePosition::Chain { share, inner, passed } => {
+                let inherited = |at: usize| self.inherited.get(at).cloned().flatten();
+                let mut parts: Vec<Part> = Vec::new();
+                for (at, part) in self.shares.iter().enumerate().skip(*share) {
+                    let inner =
+                        if at == *share { inner.clone().or_else(|| inherited(at)) } else { inherited(at) };
+                    if at > *share && inner.is_none() {
+                        break;
+                    }
+                    match parts.last_mut().filter(|last| at > share + 1 && last.inner == inner) {
+                        Some(last) => last.max = part.max.clone(),
+                        None => parts.push(Part { min: part.min.clone(), max: part.max.clone(), inner }),
+                    }
+                }
+                Start::Chain { parts, passed: *passed }
+            }
+        }
     }
 
     /// Where the first share that was read stood.
@@ -135,7 +234,7 @@ impl<'a> Partitions<'a> {
             prepared: ask.query,
             rows: ask.rows,
         };
-        query.page(ask.from)
+        query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
     }
 
     /// Runs the requests on this thread and as many others as can be had.

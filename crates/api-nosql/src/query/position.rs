@@ -9,11 +9,11 @@
 //! ```
 
 use orrery_model::{Epk, NumberStyle, Value, murmur3_x64_128, parse_json_value};
-use orrery_query::merge::{MergePosition, SortedPosition};
+use orrery_query::merge::SortedPosition;
 use orrery_sql::Query;
 
 /// The form of what follows; another number is another form.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 const CHAIN: u8 = 1;
 const SORTED: u8 = 2;
 const DELIVERED: u8 = 3;
@@ -50,22 +50,49 @@ impl Mark {
     }
 }
 
-/// A position with its share written as the start of that share's partition.
-pub fn encode(mark: Mark, position: &MergePosition, start_of: impl Fn(usize) -> Epk) -> Vec<u8> {
+/// A position that names its shares by the part of the hash space they are, which outlives splits and merges.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Start {
+    /// What is left of each part, in hash order. After the last part nothing has been read yet.
+    Chain {
+        parts: Vec<Part>,
+        passed: u64,
+    },
+    /// `at.share` counts for nothing; `min` says which it was.
+    Sorted {
+        min: Epk,
+        at: SortedPosition,
+    },
+    Whole {
+        delivered: u64,
+    },
+}
+
+/// A part of the hash space, `[min, max)`, and the engine's position in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub min: Epk,
+    pub max: Epk,
+    pub inner: Option<Vec<u8>>,
+}
+
+pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
     let mut out = vec![FORMAT];
     out.extend_from_slice(&mark.0);
-    match position {
-        MergePosition::Chain { share, inner, passed } => {
+    match start {
+        Start::Chain { parts, passed } => {
             out.push(CHAIN);
-            push_bytes(&mut out, start_of(*share).as_bytes());
             out.extend_from_slice(&passed.to_be_bytes());
-            if let Some(inner) = inner {
-                push_bytes(&mut out, inner);
+            for part in parts {
+                push_bytes(&mut out, part.min.as_bytes());
+                push_bytes(&mut out, part.max.as_bytes());
+                // A position of the engine is never empty.
+                push_bytes(&mut out, part.inner.as_deref().unwrap_or_default());
             }
         }
-        MergePosition::Sorted(at) => {
+        Start::Sorted { min, at } => {
             out.push(SORTED);
-            push_bytes(&mut out, start_of(at.share).as_bytes());
+            push_bytes(&mut out, min.as_bytes());
             for number in [at.passed, at.ties, at.repeats] {
                 out.extend_from_slice(&number.to_be_bytes());
             }
@@ -79,7 +106,7 @@ pub fn encode(mark: Mark, position: &MergePosition, start_of: impl Fn(usize) -> 
                 push_bytes(&mut out, &text);
             }
         }
-        MergePosition::Whole { delivered } => {
+        Start::Whole { delivered } => {
             out.push(DELIVERED);
             out.extend_from_slice(&delivered.to_be_bytes());
         }
@@ -87,8 +114,8 @@ pub fn encode(mark: Mark, position: &MergePosition, start_of: impl Fn(usize) -> 
     out
 }
 
-/// Reads a position back; `None` if it is damaged, or belongs to another query or to partitions that are not there.
-pub fn decode(bytes: &[u8], mark: Mark, share_at: impl Fn(&Epk) -> Option<usize>) -> Option<MergePosition> {
+/// Reads a position back; `None` if it is damaged or belongs to another query.
+pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
     let (format, rest) = bytes.split_first()?;
     let (found, rest) = rest.split_first_chunk::<4>()?;
     if *format != FORMAT || *found != mark.0 {
@@ -97,13 +124,20 @@ pub fn decode(bytes: &[u8], mark: Mark, share_at: impl Fn(&Epk) -> Option<usize>
     let (kind, mut rest) = rest.split_first()?;
     match *kind {
         CHAIN => {
-            let share = share_at(&take_epk(&mut rest)?)?;
             let passed = take_number(&mut rest)?;
-            let inner = if rest.is_empty() { None } else { Some(take_bytes(&mut rest)?.to_vec()) };
-            rest.is_empty().then_some(MergePosition::Chain { share, inner, passed })
+            let mut parts: Vec<Part> = Vec::new();
+            while !rest.is_empty() {
+                let (min, max) = (take_epk(&mut rest)?, take_epk(&mut rest)?);
+                let inner = Some(take_bytes(&mut rest)?.to_vec()).filter(|inner| !inner.is_empty());
+                if min >= max || parts.last().is_some_and(|last| last.max > min) {
+                    return None;
+                }
+                parts.push(Part { min, max, inner });
+            }
+            (!parts.is_empty()).then_some(Start::Chain { parts, passed })
         }
         SORTED => {
-            let share = share_at(&take_epk(&mut rest)?)?;
+            let min = take_epk(&mut rest)?;
             let passed = take_number(&mut rest)?;
             let ties = take_number(&mut rest)?;
             let repeats = take_number(&mut rest)?;
@@ -115,12 +149,12 @@ pub fn decode(bytes: &[u8], mark: Mark, share_at: impl Fn(&Epk) -> Option<usize>
                     text => parse_json_value(text).ok()?,
                 });
             }
-            let at = SortedPosition { share, keys, rid, ties, repeats, passed };
-            rest.is_empty().then_some(MergePosition::Sorted(at))
+            let at = SortedPosition { share: 0, keys, rid, ties, repeats, passed };
+            rest.is_empty().then_some(Start::Sorted { min, at })
         }
         DELIVERED => {
             let delivered = take_number(&mut rest)?;
-            rest.is_empty().then_some(MergePosition::Whole { delivered })
+            rest.is_empty().then_some(Start::Whole { delivered })
         }
         _ => None,
     }
@@ -153,13 +187,11 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn starts() -> Vec<Epk> {
-        ["", "3F", "7F"].iter().map(|text| Epk::from_hex(text).unwrap()).collect()
-    }
-
-    fn positions() -> Vec<MergePosition> {
-        let sorted = SortedPosition {
-            share: 2,
+    fn positions() -> Vec<Start> {
+        let epk = |text: &str| Epk::from_hex(text).unwrap();
+        let part = |min, max, inner| Part { min: epk(min), max: epk(max), inner };
+        let at = SortedPosition {
+            share: 0,
             keys: vec![Value::Undefined, 5.into(), "a".into(), Value::Null],
             rid: "AAAB".to_string(),
             ties: 2,
@@ -167,31 +199,29 @@ mod tests {
             passed: 9,
         };
         vec![
-            MergePosition::Chain { share: 1, inner: None, passed: 4 },
-            MergePosition::Chain { share: 0, inner: Some(vec![1, 2, 3]), passed: 0 },
-            MergePosition::Sorted(sorted),
-            MergePosition::Whole { delivered: 12 },
+            Start::Chain { parts: vec![part("", "3F", None)], passed: 4 },
+            Start::Chain {
+                parts: vec![part("", "3F", Some(vec![1, 2, 3])), part("3F", "FF", Some(vec![4]))],
+                passed: 0,
+            },
+            Start::Sorted { min: epk("7F"), at },
+            Start::Whole { delivered: 12 },
         ]
     }
 
     #[test]
     fn positions_over_all_shares_read_back_for_their_query_only() {
-        let starts = starts();
-        let find = |epk: &Epk| starts.iter().position(|start| start == epk);
         let mark = Mark::of_text("SELECT * FROM c", &[]);
         let other = Mark::of_text("SELECT * FROM c", &[("@a".to_string(), 1.into())]);
         for position in positions() {
-            let bytes = encode(mark, &position, |share| starts[share].clone());
-            assert_eq!(decode(&bytes, mark, find), Some(position));
-            assert_eq!(decode(&bytes, other, find), None);
-            assert_eq!(decode(&bytes, mark, |_| None).is_some(), bytes[5] == DELIVERED);
+            let bytes = encode(mark, &position);
+            assert_eq!(decode(&bytes, mark), Some(position));
+            assert_eq!(decode(&bytes, other), None);
         }
     }
 
     #[test]
     fn damaged_positions_are_refused_or_mean_something_and_never_panic() {
-        let starts = starts();
-        let find = |epk: &Epk| starts.iter().position(|start| start == epk);
         let mark = Mark::of_text("q", &[]);
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut random = move || {
@@ -201,7 +231,7 @@ mod tests {
             state as usize
         };
         for position in positions() {
-            let whole = encode(mark, &position, |share| starts[share].clone());
+            let whole = encode(mark, &position);
             for _ in 0..5_000 {
                 let mut bytes = whole.clone();
                 for _ in 0..random() % 4 {
@@ -209,9 +239,8 @@ mod tests {
                     bytes[at] = random() as u8;
                 }
                 bytes.truncate(random() % (bytes.len() + 1));
-                if let Some(found) = decode(&bytes, mark, find) {
-                    let again = encode(mark, &found, |share| starts[share].clone());
-                    assert_eq!(decode(&again, mark, find), Some(found));
+                if let Some(found) = decode(&bytes, mark) {
+                    assert_eq!(decode(&encode(mark, &found), mark), Some(found));
                 }
             }
         }

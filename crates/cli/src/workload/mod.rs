@@ -16,6 +16,10 @@ mod report;
 mod runner;
 mod trust;
 
+pub use client::{Call, Client, Target};
+pub use options::{endpoint_of, key_of};
+pub use trust::client_config;
+
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
 

@@ -109,10 +109,7 @@ impl Options {
         let number = |name: &str, min, max| {
             values::number(required(name), min, max).map_err(|problem| wrong(name, problem))
         };
-        let endpoint: Uri = required("endpoint").parse().context("--endpoint is no URL")?;
-        if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
-            return Err(wrong("endpoint", "allowed: http://HOST:PORT or https://HOST:PORT".into()).into());
-        }
+        let endpoint = endpoint_of(required("endpoint"))?;
         let kinds = required("operations").split(',').map(|name| {
             Kind::parse(name.trim()).ok_or_else(|| {
                 let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -136,7 +133,7 @@ impl Options {
             return Err(wrong("database", "allowed: letters, digits, `-`, `_`, `.`".into()).into());
         }
         Ok(Options {
-            key: key(text("key"), &endpoint)?,
+            key: key_of(text("key"), &endpoint)?,
             endpoint,
             kinds: kinds.collect::<Result<_, _>>()?,
             until,
@@ -156,7 +153,18 @@ impl Options {
     }
 }
 
-fn key(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
+/// The `--endpoint` of a command.
+pub fn endpoint_of(text: &str) -> Result<Uri> {
+    let endpoint: Uri = text.parse().context("--endpoint is no URL")?;
+    if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
+        let problem = "--endpoint: allowed: http://HOST:PORT or https://HOST:PORT";
+        return Err(Usage(problem.into()).into());
+    }
+    Ok(endpoint)
+}
+
+/// The `--key` of a command, or what takes its place.
+pub fn key_of(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
     let loopback = matches!(endpoint.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
     let given = flag.map(str::to_owned).or_else(|| std::env::var("ORRERY_KEY").ok());
     let text = match given {

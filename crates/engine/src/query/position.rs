@@ -39,6 +39,19 @@ const DELIVERED: u8 = 4;
 pub(super) const SORT_KEYS_BYTES_MAX: usize = 4 * 1024;
 
 impl QueryPosition {
+    /// Whether the position means the same in each of several partitions that have taken over the one it was made in.
+    /// Counted rows do not: nobody knows how many of them lay where. `alone` says that the caller combines what such
+    /// partitions answer by itself, so that sorting and counting across them is its business.
+    pub fn holds_in_parts(&self, alone: bool) -> bool {
+        match self {
+            QueryPosition::Created { progress, .. } | QueryPosition::Stored { progress, .. } => {
+                alone || progress.passed == 0
+            }
+            QueryPosition::Sorted { .. } => alone,
+            QueryPosition::Delivered { .. } => false,
+        }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         match self {

@@ -1,0 +1,181 @@
+//! A server that is killed in the middle of splits and merges: after each restart every acknowledged write is there, and
+//! every hash value has exactly one owner.
+//!
+//! Each round begins a split or a merge over the wire, lets writers go on beside it, and kills the server at a random
+//! moment: while it plans, copies, catches up, hands over, or frees the old partitions. `ORRERY_CRASH_ROUNDS` sets the
+//! rounds (5; the full run has 40), `ORRERY_CRASH_SEED` repeats a run's choices, `ORRERY_CRASH_BINARY` names another
+//! build to kill.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use orrery_testkit::{Client, Random, TestServer};
+use serde_json::Value;
+
+const CONTAINER: &str = "dbs/splits/colls/items";
+const ROUNDS_DEFAULT: u64 = 5;
+const ITEMS: u64 = 3_000;
+const KEYS: u64 = 97;
+const WRITERS: u64 = 3;
+/// Longest wait before the kill; a split of these items takes about half of it.
+const KILL_AFTER_MS_MAX: u64 = 700;
+
+/// What one writer knows about its items.
+#[derive(Default)]
+struct Known {
+    acknowledged: BTreeMap<String, u64>,
+    /// Sent and not answered: it may have happened.
+    in_flight: Option<(String, u64)>,
+}
+
+#[test]
+fn a_server_killed_in_the_middle_of_splits_keeps_every_write_and_one_owner_per_key() {
+    let rounds = std::env::var("ORRERY_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let rounds = rounds.unwrap_or(ROUNDS_DEFAULT);
+    let seed = Random::seed_from("ORRERY_CRASH_SEED");
+    println!("split crash test: seed {seed}, {rounds} rounds");
+    if let Err(error) = run(rounds, seed) {
+        panic!("seed {seed}: {error:#}");
+    }
+}
+
+fn run(rounds: u64, seed: u64) -> Result<()> {
+    let mut random = Random::new(seed);
+    let binary =
+        std::env::var_os("ORRERY_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_orrery").into());
+    let mut server = TestServer::start(Path::new(&binary), &[])?;
+    let mut client = Client::new(server.address());
+    client.post("dbs", "", "dbs", &[], r#"{"id":"splits"}"#)?.expect_status(201)?;
+    let definition = r#"{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}}"#;
+    client.post("dbs/splits/colls", "dbs/splits", "colls", &[], definition)?.expect_status(201)?;
+    let mut known: Vec<Known> = (0..WRITERS).map(|_| Known::default()).collect();
+    for n in 0..ITEMS {
+        let writer = (n % WRITERS) as usize;
+        let id = format!("{writer}-{n}");
+        upsert(&mut client, &id, n, 0)?;
+        known[writer].acknowledged.insert(id, 0);
+    }
+    let mut version = 0;
+    let mut seen = (0, 0, 0);
+    for round in 1..=rounds {
+        let ranges = check_ranges(&mut client)?;
+        // Few partitions are split, many are merged, so that both happen all the time.
+        let operation = if ranges > 6 || ranges > 1 && random.below(3) == 0 { "merge" } else { "split" };
+        let over = AtomicBool::new(false);
+        let address = server.address();
+        version += 1;
+        let killed_after = Duration::from_millis(random.below(KILL_AFTER_MS_MAX));
+        std::thread::scope(|scope| -> Result<()> {
+            for (writer, known) in known.iter_mut().enumerate() {
+                let (over, seed) = (&over, random.next_u64());
+                scope.spawn(move || write(address, writer as u64, version, known, over, seed));
+            }
+            let body = format!(r#"{{"operation":"{operation}","database":"splits","container":"items"}}"#);
+            let path = "_orrery/splits";
+            let started = client.post(path, path, "_orrery", &[], &body).and_then(|reply| reply.expect_status(202));
+            std::thread::sleep(killed_after);
+            let killed = server.kill();
+            over.store(true, Ordering::Relaxed);
+            started.context("the split was not begun")?;
+            killed
+        })?;
+        let context = || format!("round {round}, {operation}, killed after {killed_after:?}");
+        server.restart().with_context(context)?;
+        client = Client::new(server.address());
+        let now = check_ranges(&mut client).with_context(context)?;
+        match now.cmp(&ranges) {
+            std::cmp::Ordering::Greater => seen.0 += 1,
+            std::cmp::Ordering::Less => seen.1 += 1,
+            std::cmp::Ordering::Equal => seen.2 += 1,
+        }
+        check_items(&mut client, &mut known).with_context(context)?;
+    }
+    println!(
+        "split crash test: seed {seed}, {rounds} rounds: {} splits and {} merges had happened, {} were undone; 0 writes lost",
+        seen.0, seen.1, seen.2
+    );
+    Ok(())
+}
+
+fn key(n: u64) -> String {
+    format!("k{}", n % KEYS)
+}
+
+fn upsert(client: &mut Client, id: &str, n: u64, version: u64) -> Result<()> {
+    let pk = key(n);
+    let body = format!(r#"{{"id":"{id}","pk":"{pk}","u":"{id}","version":{version},"fill":"{}"}}"#, "x".repeat(200));
+    let header = format!("[\"{pk}\"]");
+    let headers = [("x-ms-documentdb-partitionkey", header.as_str()), ("x-ms-documentdb-is-upsert", "true")];
+    let reply = client.post(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers, &body)?;
+    ensure!(reply.status == 200 || reply.status == 201, "{} {}", reply.status, String::from_utf8_lossy(&reply.body));
+    Ok(())
+}
+
+/// Writes until the server is gone. An answer that is an error is one that the final check will find.
+fn write(address: SocketAddr, writer: u64, version: u64, known: &mut Known, over: &AtomicBool, seed: u64) {
+    let mut client = Client::new(address);
+    let mut random = Random::new(seed);
+    while !over.load(Ordering::Relaxed) {
+        let n = random.below(ITEMS / WRITERS) * WRITERS + writer;
+        let id = format!("{writer}-{n}");
+        known.in_flight = Some((id.clone(), version));
+        if upsert(&mut client, &id, n, version).is_err() {
+            return;
+        }
+        known.acknowledged.insert(id, version);
+        known.in_flight = None;
+    }
+}
+
+/// How many ranges there are; they must cover the hash space without gap or overlap.
+fn check_ranges(client: &mut Client) -> Result<usize> {
+    let reply = client.get(&format!("{CONTAINER}/pkranges"), CONTAINER, "pkranges", &[])?.expect_status(200)?;
+    let body: Value = serde_json::from_slice(&reply.body)?;
+    let ranges = body["PartitionKeyRanges"].as_array().context("no ranges")?;
+    let text = |range: &Value, name: &str| range[name].as_str().unwrap_or("?").to_owned();
+    let mut bounds: Vec<(String, String)> =
+        ranges.iter().map(|range| (text(range, "minInclusive"), text(range, "maxExclusive"))).collect();
+    bounds.sort();
+    ensure!(bounds.first().is_some_and(|first| first.0.is_empty()), "no range begins at the beginning");
+    ensure!(bounds.last().is_some_and(|last| last.1 == "FF"), "no range ends at the end");
+    ensure!(bounds.windows(2).all(|pair| pair[0].1 == pair[1].0), "gaps or overlaps: {bounds:?}");
+    Ok(bounds.len())
+}
+
+/// Every item as it was last acknowledged, and nothing else.
+fn check_items(client: &mut Client, known: &mut [Known]) -> Result<()> {
+    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut continuation = String::new();
+    loop {
+        let mut headers = vec![("x-ms-max-item-count", "1000")];
+        if !continuation.is_empty() {
+            headers.push(("x-ms-continuation", continuation.as_str()));
+        }
+        let reply = client.get(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers)?.expect_status(200)?;
+        let body: Value = serde_json::from_slice(&reply.body)?;
+        for item in body["Documents"].as_array().context("no items")? {
+            let id = item["id"].as_str().context("no id")?.to_owned();
+            ensure!(found.insert(id.clone(), item["version"].as_u64().unwrap_or(0)).is_none(), "{id} twice");
+        }
+        match reply.header("x-ms-continuation") {
+            Some(next) => continuation = next.to_owned(),
+            None => break,
+        }
+    }
+    for known in known {
+        if let Some((id, version)) = known.in_flight.take()
+            && found.get(&id) == Some(&version)
+        {
+            known.acknowledged.insert(id, version);
+        }
+        for (id, version) in &known.acknowledged {
+            ensure!(found.remove(id) == Some(*version), "{id}: version {version} was acknowledged");
+        }
+    }
+    ensure!(found.is_empty(), "items that nobody wrote: {:?}", found.keys().take(5).collect::<Vec<_>>());
+    Ok(())
+}
