@@ -59,7 +59,7 @@ pub use partition::index::{
     Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
 };
 pub use query::{
-    PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
-    SystemProperties,
+    IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, Report,
+    SystemOf, SystemProperties, Tuning,
 };
 pub use ranges::RangeInfo;

@@ -121,6 +121,13 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Counts rows without their values; other aggregates need them.
+    pub fn count(&mut self, rows: u64) {
+        if let Accumulator::Count(count) = self {
+            *count = count.saturating_add(i64::try_from(rows).unwrap_or(i64::MAX));
+        }
+    }
+
     pub fn result(self) -> Value {
         match self {
             Accumulator::Count(count) | Accumulator::CountIf(count) => Value::Number(Number::Int(count)),

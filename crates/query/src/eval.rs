@@ -350,6 +350,13 @@ impl Groups {
         Ok(())
     }
 
+    /// Counts rows that nobody looked at in the one group of a query that only counts.
+    pub fn count(&mut self, rows: u64) {
+        for accumulator in self.groups.iter_mut().flat_map(|group| &mut group.accumulators) {
+            accumulator.count(rows);
+        }
+    }
+
     fn find<'a>(&mut self, grouping: &'a Grouping, number: u64, frame: &mut Frame<'a>) -> Evaluated<usize> {
         // Without keys there is the one group, and nothing to look up.
         if grouping.keys.is_empty() {

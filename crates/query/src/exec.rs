@@ -206,6 +206,14 @@ impl<'p> Execution<'p> {
         }
     }
 
+    /// Counts items that passed the filter without looking at them, for a query that only counts.
+    pub fn count_items(&mut self, items: u64) {
+        self.matched += items;
+        if let Some(groups) = &mut self.groups {
+            groups.count(items);
+        }
+    }
+
     /// Takes one value in the place of an item, for a query that was rewritten to read it (see `access::Cover`).
     pub fn push_value(&mut self, value: &Value, number: u64, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
         self.number = number;
@@ -332,7 +340,7 @@ impl<'p> Execution<'p> {
         }
         let before = self.last.as_ref().or(self.after.as_ref());
         let again = before.filter(|last| last.number == self.number && last.keys == keys);
-        let rows = again.map_or(0, |last| last.rows) + 1;
+        let rows = again.map_or(0, |last| last.rows).saturating_add(1);
         self.last = Some(SortPosition { keys, number: self.number, rows });
     }
 

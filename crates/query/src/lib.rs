@@ -47,6 +47,6 @@ pub use context::Context;
 pub use env::{ComputedProperty, DistanceFunction, QueryEnv, Udfs};
 pub use exec::{Execution, Flow, Progress, Sink, SortPosition, run_all};
 pub use like::LikePattern;
-pub use prepared::{Prepared, QueryShape};
+pub use prepared::{Prepared, QueryShape, Selected};
 pub use row::{RowView, SystemMembers};
 pub use value::{Eval, Type};

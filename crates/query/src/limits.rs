@@ -21,6 +21,17 @@ pub const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Compiled regular expressions kept during a query.
 pub const REGEX_CACHE_MAX: usize = 64;
 
+/// Said of a query that needs to hold more.
+pub fn held_too_much() -> SqlError {
+    SqlError::whole(
+        "",
+        format!(
+            "The query needs to hold more than {} MB to sort, group or deduplicate its rows.",
+            HELD_BYTES_MAX / (1024 * 1024)
+        ),
+    )
+}
+
 /// Counts what a query holds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget {
@@ -34,13 +45,7 @@ impl Budget {
     pub fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
         self.held_bytes = self.held_bytes.saturating_add(bytes + ROW_OVERHEAD_BYTES);
         if self.held_bytes > HELD_BYTES_MAX {
-            return Err(SqlError::whole(
-                "",
-                format!(
-                    "The query needs to hold more than {} MB to sort, group or deduplicate its rows.",
-                    HELD_BYTES_MAX / (1024 * 1024)
-                ),
-            ));
+            return Err(held_too_much());
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT};
 use crate::context::Context;
 use crate::env::QueryEnv;
 use crate::eval::Frame;
-use crate::node::{Node, SourceKind};
+use crate::node::{Grouping, Node, SourceKind};
 use crate::row::RowView;
 use crate::value::Eval;
 
@@ -42,6 +42,21 @@ pub struct QueryShape {
     pub limit: Option<u64>,
     /// More than one source, or one that yields several rows for an item.
     pub joins: bool,
+}
+
+/// What the rows of a query are made of, as far as it matters for what they cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selected {
+    /// The item as it is.
+    Whole,
+    /// So many members or elements.
+    Parts(usize),
+    /// The value of one path.
+    Path,
+    /// One computed value.
+    Computed,
+    /// Groups or aggregates.
+    Groups,
 }
 
 impl QueryShape {
@@ -132,6 +147,41 @@ impl Prepared {
     /// The item paths ORDER BY sorts by, with `true` for descending; empty if it does not sort by paths.
     pub fn order_paths(&self) -> Vec<(Vec<String>, bool)> {
         self.compiled.order.iter().filter_map(|key| Some((key.path.clone()?, key.descending))).collect()
+    }
+
+    pub fn selected(&self) -> Selected {
+        let plan = &self.compiled.plan;
+        if plan.grouping.is_some() {
+            return Selected::Groups;
+        }
+        match &plan.projection {
+            Node::Object(members) => Selected::Parts(members.len()),
+            Node::Array(elements) => Selected::Parts(elements.len()),
+            Node::Slot(_) => Selected::Whole,
+            Node::Member(..) | Node::Element(..) => Selected::Path,
+            Node::Constant(_) => Selected::Parts(1),
+            _ => Selected::Computed,
+        }
+    }
+
+    /// Sources after the first.
+    pub fn join_count(&self) -> usize {
+        self.compiled.plan.sources.len().saturating_sub(1)
+    }
+
+    /// Whether the result depends on nothing but how many items pass the filter.
+    pub fn counts_items(&self) -> bool {
+        let plan = &self.compiled.plan;
+        let whole = matches!(plan.sources.as_slice(), [source]
+            if matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
+        let counts = |grouping: &Grouping| {
+            grouping.keys.is_empty()
+                && grouping.aggregates.iter().all(|(kind, argument, _)| {
+                    *kind == AggregateKind::Count
+                        && argument.as_constant().is_some_and(|value| !value.is_undefined())
+                })
+        };
+        whole && !plan.distinct && plan.grouping.as_ref().is_some_and(counts)
     }
 
     /// How many keys ORDER BY sorts by.

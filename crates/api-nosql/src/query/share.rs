@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use orrery_engine::{PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope};
+use orrery_engine::{PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope, Tuning};
 use orrery_model::PartitionKey;
 use orrery_query::Prepared;
 use orrery_query::merge::{Figures, Rows, SharePage};
@@ -59,6 +59,7 @@ impl ShareQuery<'_> {
             session: self.session,
             system: &WireSystem(self.target.rid),
             timed: false,
+            tuning: Tuning::default(),
         };
         let mut rows = Rows::default();
         let page =

@@ -6,15 +6,21 @@
 //!
 //! The evaluator of `orrery-query` decides what a query means; what is here finds the items it has to look at, in an order
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
-//! (at most `ORDERED_SCAN_ITEMS_MAX` items) or few items were found (`CREATION_ORDER_FOUND_MAX`), else in storage order.
+//! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `position`: where the next page begins. `metrics`: what the page did. `charge`: what it costs.
-//! - `run`: the page itself.
+//! - `run`: the page itself; `sorted` and `covered` are two kinds of it. `lookup`: items by index. `walk`: an index in order.
+//! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
 mod charge;
+mod covered;
+mod explain;
+mod lookup;
 mod metrics;
 mod position;
 mod run;
+mod sorted;
+mod tuning;
+mod walk;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -27,8 +33,10 @@ use crate::error::{Error, Result};
 use crate::item::{Item, Position};
 use crate::partition::{Partition, Span};
 
+pub use explain::{IndexUse, Report};
 pub use metrics::QueryMetrics;
-pub use position::{Progress, QueryPosition};
+pub use position::{Order, Progress, QueryPosition};
+pub use tuning::Tuning;
 
 /// A query over one partition.
 pub struct PartitionQuery<'q> {
@@ -42,6 +50,7 @@ pub struct PartitionQuery<'q> {
     pub system: &'q dyn SystemProperties,
     /// Take times for the metrics.
     pub timed: bool,
+    pub tuning: Tuning,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +114,7 @@ pub struct QueryPage {
     pub rows: usize,
     pub charge_ru: f64,
     pub metrics: QueryMetrics,
+    pub report: Report,
     pub at: Position,
 }
 
@@ -141,7 +151,7 @@ impl Partition {
         query: &PartitionQuery<'_>,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<QueryPage, QueryFailure> {
-        let reader = self.reader(query.session)?;
-        run::page(query, &reader, sink)
+        let view = self.open_view(query.session)?;
+        run::page(query, &view, sink)
     }
 }

@@ -17,8 +17,17 @@ pub enum QueryPosition {
     Stored { from: Bytes, progress: Progress },
     /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT.
     Sorted { after: SortPosition, passed: u64 },
-    /// Run again and leave out as many rows. `created` says in which order items are taken.
-    Delivered { rows: u64, created: bool },
+    /// Run again and leave out as many rows.
+    Delivered { rows: u64, order: Order },
+}
+
+/// In which order items are taken by a query that is run again for each page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Stored,
+    Created,
+    /// By the value of the one path that the query reads.
+    Value,
 }
 
 /// What rows before a position mean for the rows after it.
@@ -72,8 +81,8 @@ impl QueryPosition {
                 }
                 out.extend_from_slice(&stored_keys(&after.keys));
             }
-            QueryPosition::Delivered { rows, created } => {
-                out.extend_from_slice(&[DELIVERED, u8::from(*created)]);
+            QueryPosition::Delivered { rows, order } => {
+                out.extend_from_slice(&[DELIVERED, *order as u8]);
                 out.extend_from_slice(&rows.to_be_bytes());
             }
         }
@@ -101,14 +110,11 @@ impl QueryPosition {
                 Some(QueryPosition::Sorted { after: SortPosition { keys, number, rows }, passed })
             }
             DELIVERED => {
-                let (created, rest) = rest.split_first()?;
-                let created = match created {
-                    0 => false,
-                    1 => true,
-                    _ => return None,
-                };
+                let (order, rest) = rest.split_first()?;
+                let orders = [Order::Stored, Order::Created, Order::Value];
+                let order = orders.into_iter().find(|known| *known as u8 == *order)?;
                 let rows = u64::from_be_bytes(rest.try_into().ok()?);
-                Some(QueryPosition::Delivered { rows, created })
+                Some(QueryPosition::Delivered { rows, order })
             }
             _ => None,
         }
@@ -166,7 +172,7 @@ mod tests {
             QueryPosition::Created { from: 9, progress },
             QueryPosition::Stored { from: Bytes::from_static(b"key"), progress },
             QueryPosition::Sorted { after: SortPosition { keys, number: 5, rows: 2 }, passed: 11 },
-            QueryPosition::Delivered { rows: 70, created: true },
+            QueryPosition::Delivered { rows: 70, order: Order::Created },
         ] {
             assert_eq!(QueryPosition::decode(&position.encode()), Some(position));
         }

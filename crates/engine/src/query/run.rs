@@ -1,68 +1,82 @@
-//! One page: where items come from, and where the page ends.
+//! One page: which way to the items, and where the page ends.
 //!
 //! Three shapes of queries, by what a page can begin with:
 //! - *streams* (filters, projections, joins, TOP, OFFSET LIMIT) begin anywhere and end when the page is full or out of time;
-//! - *sorted* ones begin after the last row that was delivered;
-//! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything again and leave out what was delivered.
+//! - *sorted* ones begin after the last row that was delivered (`sorted`);
+//! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything again and leave out what was delivered, unless the index
+//!   answers them alone (`covered`).
 
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use orrery_query::{AggregateKind, Execution, Flow, Prepared, SortPosition};
+use orrery_query::access::Filter;
+use orrery_query::{AggregateKind, Execution, Flow, Prepared};
 use orrery_sql::SqlError;
 
-use super::position::{SORT_KEYS_BYTES_MAX, stored_keys};
+use super::explain::Report;
+use super::lookup::{self, Candidate, Found};
+use super::position::Order;
 use super::{
     PartitionQuery, Progress, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
     charge,
 };
 use crate::error::{Error, Result};
 use crate::item::Item;
-use crate::partition::{ORDERED_SCAN_ITEMS_MAX, Reader, Span};
+use crate::partition::index::PartitionView;
+use crate::partition::{ORDERED_SCAN_ITEMS_MAX, Span};
 
 /// Items between two looks at the clock.
 const CLOCK_ITEMS: u64 = 32;
 /// Bytes of items that are read to filter a small span before it is put in order of creation; with larger items it is
 /// cheaper to take them in that order from the start.
 const PREFILTER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of items that are kept while candidates are put in order of creation; the others are loaded again.
+const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
 
 pub(super) fn page(
     query: &PartitionQuery<'_>,
-    reader: &Reader,
+    view: &PartitionView,
     sink: &mut dyn FnMut(&[u8]),
 ) -> Result<QueryPage, QueryFailure> {
     let started = Instant::now();
-    let out = Out { sink, rows: 0, bytes: 0, limits: query.limits };
-    let mut run = Run { query, reader, out, metrics: QueryMetrics::default(), seen: 0 };
-    let next = match run.run() {
-        Ok(next) => next,
-        Err(Failed::Engine(error)) => return Err(QueryFailure::Engine(error)),
-        Err(Failed::Query(error)) => {
-            let charge_ru = charge::page(run.out.rows as u64);
-            return Err(QueryFailure::Query { error, charge_ru, at: reader.position() });
-        }
+    let filter = query.prepared.filter();
+    let mut run = Run {
+        query,
+        view,
+        filter: &filter,
+        out: Out { sink, rows: 0, bytes: 0, limits: query.limits },
+        metrics: QueryMetrics::default(),
+        report: Report::default(),
+        seen: 0,
     };
-    let Run { out, mut metrics, .. } = run;
+    let ran = run.run();
+    let Run { out, mut metrics, mut report, .. } = run;
     metrics.output_rows = out.rows as u64;
     metrics.output_bytes = out.bytes as u64;
     metrics.total = started.elapsed();
-    let charge_ru = charge::page(metrics.output_rows);
-    Ok(QueryPage { next, rows: out.rows, charge_ru, metrics, at: reader.position() })
+    report.finish(query.prepared, &filter, view, &metrics);
+    let charge_ru =
+        charge::page(query.prepared, &filter, report.is_answered(), report.counted_entries(), &metrics);
+    match ran {
+        Ok(next) => Ok(QueryPage { next, rows: out.rows, charge_ru, metrics, report, at: view.position() }),
+        Err(Failed::Engine(error)) => Err(QueryFailure::Engine(error)),
+        Err(Failed::Query(error)) => Err(QueryFailure::Query { error, charge_ru, at: view.position() }),
+    }
 }
 
 /// The rows of the page.
-struct Out<'s> {
+pub(super) struct Out<'s> {
     sink: &'s mut dyn FnMut(&[u8]),
-    rows: usize,
+    pub rows: usize,
     bytes: usize,
     limits: QueryLimits,
 }
 
 impl Out<'_> {
-    fn take(&mut self, json: &[u8]) -> Flow {
+    pub fn take(&mut self, json: &[u8]) -> Flow {
         (self.sink)(json);
         self.rows += 1;
         self.bytes += json.len() + 1;
@@ -71,7 +85,7 @@ impl Out<'_> {
     }
 }
 
-enum Failed {
+pub(super) enum Failed {
     Engine(Error),
     Query(Box<SqlError>),
 }
@@ -88,20 +102,41 @@ impl From<SqlError> for Failed {
     }
 }
 
-type Ran<T> = Result<T, Failed>;
+pub(super) type Ran<T> = Result<T, Failed>;
 
-struct Run<'q> {
-    query: &'q PartitionQuery<'q>,
-    reader: &'q Reader,
-    out: Out<'q>,
-    metrics: QueryMetrics,
+pub(super) struct Run<'q> {
+    pub query: &'q PartitionQuery<'q>,
+    pub view: &'q PartitionView,
+    pub filter: &'q Filter,
+    pub out: Out<'q>,
+    pub metrics: QueryMetrics,
+    pub report: Report,
     seen: u64,
 }
 
-/// Items in order of creation, and whether there may be more behind them.
-struct Created {
-    items: Vec<(u64, Bytes)>,
+/// An item on a list, loaded or not.
+struct Listed {
+    number: u64,
+    key: Bytes,
+    item: Option<Item>,
+}
+
+/// Items in the order of the page, and whether there may be more behind them.
+struct List {
+    items: Vec<Listed>,
     cut_off: bool,
+    /// In order of creation, not of storage.
+    created: bool,
+}
+
+impl List {
+    /// Where the page goes on that begins with this item.
+    fn position(&self, at: &Listed, progress: Progress) -> QueryPosition {
+        match self.created {
+            true => QueryPosition::Created { from: at.number, progress },
+            false => QueryPosition::Stored { from: at.key.clone(), progress },
+        }
+    }
 }
 
 impl<'q> Run<'q> {
@@ -113,30 +148,33 @@ impl<'q> Run<'q> {
         }
         let sorted = needs.order_by && !needs.distinct && !needs.group_by && needs.aggregates.is_empty();
         match self.query.from {
-            None if needs.is_resumable() && self.is_small()? => self.created(0, Progress::default()),
-            None if needs.is_resumable() => self.stored(None, Progress::default()),
+            None if needs.is_resumable() => self.begin(),
             Some(QueryPosition::Created { from, progress }) if needs.is_resumable() => {
-                self.created(*from, *progress)
+                self.go_on_created(*from, *progress)
             }
             Some(QueryPosition::Stored { from, progress }) if needs.is_resumable() => {
-                self.stored(Some(from), *progress)
+                self.go_on_stored(from, *progress)
             }
-            None if sorted => self.sorted(Execution::new(prepared)),
+            None if sorted => self.sorted(None, 0),
             Some(QueryPosition::Sorted { after, passed })
                 if sorted && after.keys.len() == prepared.order_count() =>
             {
-                self.sorted(Execution::resume_sorted(prepared, *passed, after.clone()))
-            }
-            Some(QueryPosition::Delivered { rows, created: false }) if sorted => {
-                self.sorted(Execution::resume(prepared, 0, *rows))
+                self.sorted(Some(after), *passed)
             }
             None if !needs.is_resumable() => {
+                if let Some(done) = self.covered(0)? {
+                    return Ok(done);
+                }
                 let created = order_matters(prepared) && self.is_small()?;
-                self.whole(0, created)
+                self.whole(0, if created { Order::Created } else { Order::Stored })
             }
-            Some(QueryPosition::Delivered { rows, created }) if !needs.is_resumable() => {
-                self.whole(*rows, *created)
-            }
+            Some(QueryPosition::Delivered { rows, order }) if !needs.is_resumable() => match order {
+                Order::Value => match self.covered(*rows)? {
+                    Some(done) => Ok(done),
+                    None => Err(Error::bad_request(CONTINUATION_INVALID).into()),
+                },
+                order => self.whole(*rows, *order),
+            },
             // The position belongs to a query of another kind.
             Some(_) => Err(Error::bad_request(CONTINUATION_INVALID).into()),
             // Every query has one of the shapes above.
@@ -151,46 +189,126 @@ impl<'q> Run<'q> {
         Ok(None)
     }
 
+    // ---- candidates
+
+    /// The items that the index leads to; `None` where reading the whole span is better.
+    pub fn candidates(&mut self) -> Ran<Option<Vec<Candidate>>> {
+        if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.tuning.few_items)? {
+            return Ok(None);
+        }
+        let Some(bound) = lookup::bind(self.filter, self.view, self.query.span) else { return Ok(None) };
+        let started = self.query.timed.then(Instant::now);
+        let found = lookup::collect(
+            &bound.lookup,
+            self.view,
+            self.query.span,
+            self.query.prepared,
+            lookup::candidates_max(&self.query.tuning, self.view.item_count()),
+            &mut self.metrics.index_entries,
+        )?;
+        self.metrics.index_lookup += started.map_or(Duration::ZERO, |started| started.elapsed());
+        Ok(match found {
+            Found::Candidates(candidates) => {
+                self.report.candidates(candidates.len() as u64);
+                Some(candidates)
+            }
+            Found::TooMany => {
+                self.report.gave_up();
+                None
+            }
+        })
+    }
+
     // ---- streams
 
-    /// Goes through the items in order of creation.
-    fn created(&mut self, from: u64, progress: Progress) -> Ran<Option<QueryPosition>> {
-        let list = self.list_created(from)?;
-        let mut execution =
-            self.resume(progress, |first| first == Some(from), list.items.first().map(|i| i.0));
-        let last = list.items.len().saturating_sub(1);
-        for (at, (number, key)) in list.items.iter().enumerate() {
-            if self.is_out_of_time()? {
-                return Ok(Some(QueryPosition::Created { from: *number, progress: counted(&execution) }));
+    fn begin(&mut self) -> Ran<Option<QueryPosition>> {
+        match self.candidates()? {
+            Some(candidates)
+                if candidates.len() <= self.query.tuning.created_found_max || self.is_small()? =>
+            {
+                let list = self.by_creation(candidates, 0)?;
+                self.stream(list, Progress::default())
             }
-            let Some(item) = self.load(key)? else { continue };
+            Some(candidates) => {
+                let list = self.by_key(&candidates, None)?;
+                self.stream(list, Progress::default())
+            }
+            None if self.is_small()? => {
+                let list = self.list_created(0)?;
+                self.stream(list, Progress::default())
+            }
+            None => self.stored(None, Progress::default()),
+        }
+    }
+
+    fn go_on_created(&mut self, from: u64, progress: Progress) -> Ran<Option<QueryPosition>> {
+        let list = match self.candidates()? {
+            Some(candidates) => self.by_creation(candidates, from)?,
+            None => self.list_created(from)?,
+        };
+        let begins_there = list.items.first().is_some_and(|first| first.number == from);
+        self.stream(list, if begins_there { progress } else { Progress { swallow: 0, ..progress } })
+    }
+
+    fn go_on_stored(&mut self, from: &Bytes, progress: Progress) -> Ran<Option<QueryPosition>> {
+        match self.candidates()? {
+            Some(candidates) => {
+                let list = self.by_key(&candidates, Some(from))?;
+                let begins_there = list.items.first().is_some_and(|first| first.key == *from);
+                self.stream(list, if begins_there { progress } else { Progress { swallow: 0, ..progress } })
+            }
+            None => self.stored(Some(from), progress),
+        }
+    }
+
+    /// Goes through a list of items.
+    fn stream(&mut self, mut list: List, progress: Progress) -> Ran<Option<QueryPosition>> {
+        let mut execution = Execution::resume(self.query.prepared, progress.passed, progress.swallow);
+        let last = list.items.len().saturating_sub(1);
+        for at in 0..list.items.len() {
+            if self.is_out_of_time()? {
+                return Ok(Some(list.position(&list.items[at], counted(&execution))));
+            }
+            let item = match list.items[at].item.take() {
+                Some(item) => item,
+                None => match self.load(&list.items[at].key)? {
+                    Some(item) => item,
+                    None => continue,
+                },
+            };
             if self.push(&mut execution, &item)? == Flow::More {
                 continue;
             }
             if execution.is_done() {
                 return Ok(None);
             }
-            return Ok(match self.open_item(&execution) {
-                Some(progress) => Some(QueryPosition::Created { from: *number, progress }),
-                None if at == last && !list.cut_off => None,
-                None => Some(QueryPosition::Created { from: number + 1, progress: counted(&execution) }),
+            if let Some(progress) = self.open_item(&execution) {
+                return Ok(Some(list.position(&list.items[at], progress)));
+            }
+            return Ok(match list.items.get(at + 1) {
+                Some(next) => Some(list.position(next, counted(&execution))),
+                None if at == last && list.cut_off => Some(behind(&list.items[at], &execution)),
+                None => None,
             });
         }
-        match (list.cut_off, list.items.last()) {
-            (true, Some((number, _))) => {
-                Ok(Some(QueryPosition::Created { from: number + 1, progress: counted(&execution) }))
-            }
-            _ => Ok(None),
-        }
+        Ok(match list.items.last() {
+            Some(last) if list.cut_off => Some(behind(last, &execution)),
+            _ => None,
+        })
     }
 
-    /// Goes through the items in storage order.
+    /// Goes through the whole span in storage order.
     fn stored(&mut self, from: Option<&Bytes>, progress: Progress) -> Ran<Option<QueryPosition>> {
-        let reader = self.reader;
-        let mut items = reader.stored_items(self.query.span, from);
+        self.report.scan();
+        let view = self.view;
+        let mut items = match from {
+            Some(from) => view.items_from(self.query.span, from),
+            None => view.items(self.query.span, None),
+        };
         let mut next = items.next_item()?;
-        let first = next.as_ref().map(|(key, _)| key.clone());
-        let mut execution = self.resume(progress, |first: Option<&Bytes>| first == from, first.as_ref());
+        let begins_there = next.as_ref().map(|(key, _)| key) == from;
+        let swallow = if begins_there { progress.swallow } else { 0 };
+        let mut execution = Execution::resume(self.query.prepared, progress.passed, swallow);
         while let Some((key, item)) = next {
             if self.is_out_of_time()? {
                 return Ok(Some(QueryPosition::Stored { from: key, progress: counted(&execution) }));
@@ -214,18 +332,6 @@ impl<'q> Run<'q> {
         Ok(None)
     }
 
-    /// An execution that goes on after a page. Rows that were delivered belong to the item at which the page begins; if
-    /// it has gone meanwhile, there is nothing to leave out.
-    fn resume<T>(
-        &self,
-        progress: Progress,
-        begins_there: impl Fn(Option<T>) -> bool,
-        first: Option<T>,
-    ) -> Execution<'q> {
-        let swallow = if begins_there(first) { progress.swallow } else { 0 };
-        Execution::resume(self.query.prepared, progress.passed, swallow)
-    }
-
     /// How to begin with the same item again, if more of its rows may come.
     fn open_item(&self, execution: &Execution<'_>) -> Option<Progress> {
         let progress = execution.progress();
@@ -233,39 +339,49 @@ impl<'q> Run<'q> {
         open.then_some(Progress { passed: progress.passed, swallow: progress.swallow })
     }
 
-    // ---- sorted and whole queries
+    // ---- whole queries
 
-    fn sorted(&mut self, mut execution: Execution<'q>) -> Ran<Option<QueryPosition>> {
-        self.push_all(&mut execution, false)?;
-        self.finish(&mut execution)?;
-        if execution.is_done() {
-            return Ok(None);
-        }
-        Ok(Some(sorted_position(&execution, self.query.prepared)))
-    }
-
-    fn whole(&mut self, delivered: u64, created: bool) -> Ran<Option<QueryPosition>> {
+    fn whole(&mut self, delivered: u64, order: Order) -> Ran<Option<QueryPosition>> {
         let mut execution = Execution::resume(self.query.prepared, 0, delivered);
-        if self.push_all(&mut execution, created)? == Flow::More {
+        let candidates = self.candidates()?;
+        if self.push_all(&mut execution, candidates, order == Order::Created)? == Flow::More {
             self.finish(&mut execution)?;
         }
         let rows = execution.progress().swallow;
-        Ok((!execution.is_done()).then_some(QueryPosition::Delivered { rows, created }))
+        Ok((!execution.is_done()).then_some(QueryPosition::Delivered { rows, order }))
     }
 
-    fn push_all(&mut self, execution: &mut Execution<'q>, created: bool) -> Ran<Flow> {
-        if created {
-            for (_, key) in self.list_created(0)?.items {
-                self.check_cancelled()?;
-                let Some(item) = self.load(&key)? else { continue };
-                if self.push(execution, &item)? == Flow::Stop {
-                    return Ok(Flow::Stop);
-                }
+    /// Pushes all candidates, or everything if there are none to be had.
+    pub fn push_all(
+        &mut self,
+        execution: &mut Execution<'q>,
+        candidates: Option<Vec<Candidate>>,
+        created: bool,
+    ) -> Ran<Flow> {
+        let mut list = match candidates {
+            Some(candidates) if created => self.by_creation(candidates, 0)?,
+            Some(candidates) => self.by_key(&candidates, None)?,
+            None if created => self.list_created(0)?,
+            None => return self.push_stored(execution),
+        };
+        for at in &mut list.items {
+            self.check_cancelled()?;
+            let item = match at.item.take() {
+                Some(item) => Some(item),
+                None => self.load(&at.key)?,
+            };
+            let Some(item) = item else { continue };
+            if self.push(execution, &item)? == Flow::Stop {
+                return Ok(Flow::Stop);
             }
-            return Ok(Flow::More);
         }
-        let reader = self.reader;
-        let mut items = reader.stored_items(self.query.span, None);
+        Ok(Flow::More)
+    }
+
+    fn push_stored(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
+        self.report.scan();
+        let view = self.view;
+        let mut items = view.items(self.query.span, None);
         while let Some((_, item)) = items.next_item()? {
             self.check_cancelled()?;
             self.count(&item);
@@ -276,14 +392,14 @@ impl<'q> Run<'q> {
         Ok(Flow::More)
     }
 
-    fn finish(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
+    pub fn finish(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
         let out = &mut self.out;
         Ok(execution.finish(&mut |json| out.take(json))?)
     }
 
     // ---- items
 
-    fn push(&mut self, execution: &mut Execution<'q>, item: &Item) -> Ran<Flow> {
+    pub fn push(&mut self, execution: &mut Execution<'q>, item: &Item) -> Ran<Flow> {
         let system = SystemOf { item, system: self.query.system };
         let out = &mut self.out;
         let before = execution.matched();
@@ -292,9 +408,9 @@ impl<'q> Run<'q> {
         Ok(flow)
     }
 
-    fn load(&mut self, key: &[u8]) -> Ran<Option<Item>> {
+    pub fn load(&mut self, key: &[u8]) -> Ran<Option<Item>> {
         let started = self.query.timed.then(Instant::now);
-        let item = self.reader.item(key)?;
+        let item = self.view.item(key)?;
         self.metrics.document_load += started.map_or(Duration::ZERO, |started| started.elapsed());
         if let Some(item) = &item {
             self.count(item);
@@ -302,21 +418,23 @@ impl<'q> Run<'q> {
         Ok(item)
     }
 
-    fn count(&mut self, item: &Item) {
+    pub fn count(&mut self, item: &Item) {
         self.metrics.loaded_items += 1;
         self.metrics.loaded_bytes += item.document.len() as u64;
     }
 
     /// Whether the span holds few enough items to be shown in order of creation.
-    fn is_small(&self) -> Ran<bool> {
-        if self.reader.items <= ORDERED_SCAN_ITEMS_MAX as u64 {
+    pub fn is_small(&self) -> Ran<bool> {
+        let items_max = self.query.tuning.created_items_max;
+        if self.view.item_count() <= items_max as u64 {
             return Ok(true);
         }
-        if !matches!(self.query.span, Span::Key { .. }) {
-            return Ok(false);
-        }
-        let mut orders = self.reader.orders(self.query.span);
-        for _ in 0..ORDERED_SCAN_ITEMS_MAX {
+        Ok(matches!(self.query.span, Span::Key { .. }) && self.has_at_most(items_max)?)
+    }
+
+    fn has_at_most(&self, items: usize) -> Ran<bool> {
+        let mut orders = self.view.orders(self.query.span);
+        for _ in 0..items {
             if orders.next_order()?.is_none() {
                 return Ok(true);
             }
@@ -324,8 +442,41 @@ impl<'q> Run<'q> {
         Ok(orders.next_order()?.is_none())
     }
 
+    /// Candidates in order of creation, from a number on. Only the items tell their numbers, so all are loaded.
+    fn by_creation(&mut self, candidates: Vec<Candidate>, from: u64) -> Ran<List> {
+        let mut items = Vec::with_capacity(candidates.len());
+        let mut kept_bytes = 0;
+        for candidate in candidates {
+            self.check_cancelled()?;
+            let key = self.view.item_key(&candidate.reference)?;
+            let Some(item) = self.load(&key)? else { continue };
+            if item.number < from {
+                continue;
+            }
+            kept_bytes += item.document.len();
+            let number = item.number;
+            items.push(Listed { number, key, item: (kept_bytes <= KEPT_BYTES_MAX).then_some(item) });
+        }
+        items.sort_unstable_by_key(|listed| listed.number);
+        Ok(List { items, cut_off: false, created: true })
+    }
+
+    /// Candidates in storage order, from a key on.
+    fn by_key(&mut self, candidates: &[Candidate], from: Option<&Bytes>) -> Ran<List> {
+        let mut items = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let key = self.view.item_key(&candidate.reference)?;
+            if from.is_none_or(|from| key >= *from) {
+                items.push(Listed { number: 0, key, item: None });
+            }
+        }
+        items.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        Ok(List { items, cut_off: false, created: false })
+    }
+
     /// The items of the span from a number on, in order of creation; those that cannot pass the filter may be left out.
-    fn list_created(&mut self, from: u64) -> Ran<Created> {
+    fn list_created(&mut self, from: u64) -> Ran<List> {
+        self.report.scan();
         // The span may have grown since the query began; the heap keeps the earliest items and stays bounded.
         let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
         let mut cut_off = false;
@@ -340,14 +491,15 @@ impl<'q> Run<'q> {
             }
         };
         if !self.prefilter(&mut keep)? {
-            let mut orders = self.reader.orders(self.query.span);
+            let mut orders = self.view.orders(self.query.span);
             while let Some((number, key)) = orders.next_order()? {
                 keep(number, key);
             }
         }
         let mut items = earliest.into_sorted_vec();
         items.dedup_by_key(|(number, _)| *number);
-        Ok(Created { items, cut_off })
+        let listed = |(number, key)| Listed { number, key, item: None };
+        Ok(List { items: items.into_iter().map(listed).collect(), cut_off, created: true })
     }
 
     /// Reads the span in storage order, which is much faster than by number, and keeps what passes the filter. False: it
@@ -356,8 +508,8 @@ impl<'q> Run<'q> {
         if !self.query.prepared.filters_purely() {
             return Ok(false);
         }
-        let reader = self.reader;
-        let mut items = reader.stored_items(self.query.span, None);
+        let view = self.view;
+        let mut items = view.items(self.query.span, None);
         let mut bytes = 0;
         while let Some((key, item)) = items.next_item()? {
             self.check_cancelled()?;
@@ -376,7 +528,7 @@ impl<'q> Run<'q> {
 
     // ---- time
 
-    fn check_cancelled(&mut self) -> Ran<()> {
+    pub fn check_cancelled(&mut self) -> Ran<()> {
         self.seen += 1;
         if self.seen.is_multiple_of(CLOCK_ITEMS) {
             self.query.check_cancelled()?;
@@ -385,7 +537,7 @@ impl<'q> Run<'q> {
     }
 
     /// Whether the page should end before the next item. Never before the first.
-    fn is_out_of_time(&mut self) -> Ran<bool> {
+    pub fn is_out_of_time(&mut self) -> Ran<bool> {
         self.check_cancelled()?;
         let look = self.seen.is_multiple_of(CLOCK_ITEMS);
         Ok(look && self.query.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline))
@@ -396,25 +548,12 @@ fn counted(execution: &Execution<'_>) -> Progress {
     Progress { passed: execution.passed(), swallow: 0 }
 }
 
-/// After the last sorted row; or after a number of rows, where the keys are too long to be carried around.
-fn sorted_position(execution: &Execution<'_>, prepared: &Prepared) -> QueryPosition {
-    let passed = execution.passed();
-    let delivered = || {
-        let rows = passed.saturating_sub(prepared.needs().offset.unwrap_or(0));
-        QueryPosition::Delivered { rows, created: false }
-    };
-    match execution.sort_position() {
-        Some(after) if is_short(after) => QueryPosition::Sorted { after: after.clone(), passed },
-        _ => delivered(),
-    }
-}
-
-fn is_short(after: &SortPosition) -> bool {
-    stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX
+fn behind(last: &Listed, execution: &Execution<'_>) -> QueryPosition {
+    QueryPosition::Created { from: last.number + 1, progress: counted(execution) }
 }
 
 /// Whether the result depends on the order in which items come.
-fn order_matters(prepared: &Prepared) -> bool {
+pub(super) fn order_matters(prepared: &Prepared) -> bool {
     let needs = prepared.needs();
     let lists = |kind: &AggregateKind| matches!(kind, AggregateKind::MakeList | AggregateKind::MakeSet);
     needs.distinct || needs.aggregates.iter().any(lists)

@@ -1,5 +1,6 @@
 //! Random policies, items and queries from few names and values, so that they often meet.
 
+use orrery_engine::Tuning;
 use serde_json::{Value, json};
 
 /// SplitMix64.
@@ -46,6 +47,23 @@ pub fn policy(dice: &mut Dice) -> Value {
             "includedPaths": [{"path": "/*"}],
             "excludedPaths": [{"path": "/s/?"}, {"path": "/o/a/?"}],
         }, "defaultTtl": -1}),
+    }
+}
+
+/// Figures at their ends, so that few items go every way.
+pub fn tuning(dice: &mut Dice) -> Tuning {
+    let mut pick = |ends: [usize; 3]| ends[dice.below(3)];
+    let usual = Tuning::default();
+    Tuning {
+        created_items_max: pick([0, usual.created_items_max, usual.created_items_max]),
+        created_found_max: pick([0, 5, usual.created_found_max]),
+        few_items: pick([0, 0, usual.few_items]),
+        candidates_min: pick([0, 3, usual.candidates_min]),
+        candidates_part: pick([1, 2, 8]) as u64,
+        run_entries_max: pick([1, 3, usual.run_entries_max]),
+        entry_cost: pick([0, 1, 1]) as u64,
+        load_cost: pick([0, 1, 8]) as u64,
+        scan_cost: pick([0, 2, 50]) as u64,
     }
 }
 

@@ -8,6 +8,7 @@ use orrery_sql::SqlError;
 
 use super::Place;
 use super::place::Places;
+use crate::aggregate::AggregateKind;
 use crate::compile::{CompiledQuery, ITEM_SLOT};
 use crate::eval::Frame;
 use crate::node::{Node, SourceKind};
@@ -18,6 +19,21 @@ use crate::value::Eval;
 pub struct Cover {
     pub place: Place,
     pub prepared: Prepared,
+}
+
+impl Cover {
+    /// Whether the query asks for nothing but the lowest and the highest value.
+    pub fn is_extreme(&self) -> bool {
+        let extreme = |(kind, argument, _): &(AggregateKind, Node, usize)| {
+            matches!(kind, AggregateKind::Min | AggregateKind::Max)
+                && matches!(argument, Node::Slot(ITEM_SLOT))
+        };
+        self.prepared.compiled.plan.grouping.as_ref().is_some_and(|grouping| {
+            grouping.keys.is_empty()
+                && !grouping.aggregates.is_empty()
+                && grouping.aggregates.iter().all(extreme)
+        })
+    }
 }
 
 impl Prepared {

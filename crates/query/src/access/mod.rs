@@ -53,6 +53,8 @@ pub struct Scan {
     pub check: Option<Check>,
     /// Whether exactly the items with such an entry pass the condition, apart from entries that are inexact.
     pub exact: bool,
+    /// Whether it looks for strings that begin alike.
+    pub prefix: bool,
     /// The condition, for people.
     pub text: String,
 }

@@ -207,13 +207,17 @@ impl Reader<'_> {
     }
 
     fn scan(&self, node: &Node, place: Place, ranges: Ranges) -> Option<Filter> {
-        let _ = node;
+        let prefix = match node {
+            Node::Like { pattern: Pattern::Ready(pattern), .. } => !pattern.is_literal(),
+            Node::Call(function, _) => function.name == "STARTSWITH",
+            _ => false,
+        };
         if ranges.ranges.is_empty() {
             return Some(Filter::Nothing);
         }
         let exact = ranges.exact && place.is_single();
         let text = describe(&place, &ranges.ranges);
-        Some(Filter::Scan(Scan { place, ranges: ranges.ranges, check: None, exact, text }))
+        Some(Filter::Scan(Scan { place, ranges: ranges.ranges, check: None, exact, prefix, text }))
     }
 
     /// A condition on one place that only evaluating tells.
@@ -249,7 +253,7 @@ impl Reader<'_> {
         }
         let text = format!("{place}: checked");
         let check = Some(Check { node: node.clone(), percent });
-        Filter::Scan(Scan { place, ranges, check, exact: true, text })
+        Filter::Scan(Scan { place, ranges, check, exact: true, prefix: false, text })
     }
 }
 

@@ -26,7 +26,7 @@ use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
 use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 
 use super::super::rows::{damaged, decode_item};
-use super::super::scan::Span;
+use super::super::scan::{Span, starts_before};
 use super::super::target::Target;
 use super::super::{Partition, Shared, View, upkeep};
 use super::entries::{Entries, Shape};
@@ -126,7 +126,7 @@ impl PartitionView {
         self.items
     }
 
-    pub(super) fn snapshot(&self) -> &dyn Snapshot {
+    pub(in crate::partition) fn snapshot(&self) -> &dyn Snapshot {
         self.snapshot.as_ref()
     }
 
@@ -230,19 +230,26 @@ impl PartitionView {
 
     /// Items of a span in the order of their keys, from behind `after` on.
     pub fn items(&self, span: &Span, after: Option<&[u8]>) -> Items<'_> {
+        self.items_between(span, after.map(|after| Bound::Excluded(Bytes::copy_from_slice(after))))
+    }
+
+    /// Items of a span in the order of their keys, from a key on.
+    pub fn items_from(&self, span: &Span, from: &[u8]) -> Items<'_> {
+        self.items_between(span, Some(Bound::Included(Bytes::copy_from_slice(from))))
+    }
+
+    fn items_between(&self, span: &Span, start: Option<Bound<Bytes>>) -> Items<'_> {
         let mut range = match span {
             Span::All => KeyRange::all(),
             Span::Epk { min, max } => keys::items_in_epk_range(min.as_bytes(), max.as_bytes()),
             Span::Key { epk, key } => KeyRange::prefix(&Target::new(epk, key, "").key),
         };
-        if let Some(after) = after {
-            let behind = match &range.start {
-                Bound::Included(start) | Bound::Excluded(start) => &start[..] <= after,
-                Bound::Unbounded => true,
-            };
-            if behind {
-                range.start = Bound::Excluded(Bytes::copy_from_slice(after));
-            }
+        // A position comes from outside; it never widens the span.
+        if let Some(start) = start
+            && let Bound::Included(key) | Bound::Excluded(key) = &start
+            && starts_before(&range, key)
+        {
+            range.start = start;
         }
         Items { view: self, rows: self.snapshot.scan(Table::Items, range, Direction::Forward) }
     }

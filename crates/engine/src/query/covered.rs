@@ -1,0 +1,276 @@
+//! Queries that the index answers without loading items: counts, extremes, aggregates over one path.
+//!
+//! Only while every entry's item counts: where something has expired or was purged and is not removed yet, items are asked.
+
+use orrery_index::ValueRange;
+use orrery_query::access::{Cover, Filter};
+use orrery_query::limits::{HELD_BYTES_MAX, held_too_much};
+use orrery_query::{Execution, Flow};
+use orrery_storage::Direction;
+
+use super::lookup::{self, Bound, Found, Lookup};
+use super::position::Order;
+use super::run::{Ran, Run, order_matters};
+use super::walk::keys_of;
+use super::{QueryPosition, SystemOf};
+use crate::partition::Span;
+use crate::partition::index::{Entry, IndexedPath, PathNumber};
+
+/// Most candidates that are intersected for a count; beyond, the items are read in a row.
+const COUNTED_CANDIDATES_MAX: usize = 1_000_000;
+/// Most values of a path that are held to group or to tell apart by them.
+const KEYED_VALUES_MAX: usize = 1_000_000;
+
+fn path_of(cover: &Cover) -> [(Vec<String>, bool); 1] {
+    let names = cover.place.names().unwrap_or_default();
+    [(names.into_iter().map(str::to_owned).collect(), false)]
+}
+
+impl<'q> Run<'q> {
+    /// The page, if the index alone gives it. `delivered` rows of it were sent before.
+    pub fn covered(&mut self, delivered: u64) -> Ran<Option<Option<QueryPosition>>> {
+        let prepared = self.query.prepared;
+        if delivered == 0
+            && prepared.counts_items()
+            && let Some(items) = self.count_items()?
+        {
+            let mut execution = Execution::new(prepared);
+            execution.count_items(items);
+            self.metrics.matched_items += items;
+            self.finish(&mut execution)?;
+            return Ok(Some(None));
+        }
+        // Inside a logical partition the entries of many values do not lie together, and its items do.
+        if matches!(self.query.span, Span::Key { .. }) {
+            return Ok(None);
+        }
+        // Rows of groups and distinct rows come in the order of their first items, which entries do not tell.
+        let keyed = prepared.needs().group_by || order_matters(prepared);
+        if keyed && delivered == 0 && self.is_small()? {
+            return Ok(None);
+        }
+        let Some(cover) = prepared.cover() else { return Ok(None) };
+        if self.view.hides_nothing()?
+            && let IndexedPath::Entries(path) = lookup::indexed(self.view, &cover.place)
+            && let Some(done) = self.from_entries(&cover, path, delivered, keyed)?
+        {
+            return Ok(Some(done));
+        }
+        // What began by value goes on by value, without the index if need be.
+        if keyed { self.from_values(&cover, delivered).map(Some) } else { Ok(None) }
+    }
+
+    /// How many items pass the filter, where entries tell.
+    fn count_items(&mut self) -> Ran<Option<u64>> {
+        let (view, span, prepared) = (self.view, self.query.span, self.query.prepared);
+        if !view.hides_nothing()? {
+            return Ok(None);
+        }
+        if prepared.takes_every_item() && matches!(span, Span::All) {
+            self.report.counted("the partition's own count");
+            return Ok(Some(view.item_count()));
+        }
+        let Some(Bound { lookup, exact: true }) = lookup::bind(self.filter, view, span) else {
+            return Ok(None);
+        };
+        let mut entries_read = 0;
+        let count = match &lookup {
+            Lookup::Nothing => 0,
+            Lookup::Scan { path, scan } => {
+                let ask = &mut |reference: &[u8]| self.matches(reference);
+                lookup::count(*path, scan, view, span, prepared, &mut entries_read, ask)?
+            }
+            Lookup::All(_) | Lookup::Any(_) => {
+                let found = lookup::collect(
+                    &lookup,
+                    view,
+                    span,
+                    prepared,
+                    COUNTED_CANDIDATES_MAX,
+                    &mut entries_read,
+                )?;
+                let Found::Candidates(candidates) = found else { return Ok(None) };
+                // Asking many items one by one costs more than reading them all in a row.
+                let asked = candidates.iter().filter(|candidate| candidate.uncertain).count();
+                if asked > lookup::candidates_max(&self.query.tuning, view.item_count()) {
+                    return Ok(None);
+                }
+                let mut count = 0;
+                for candidate in &candidates {
+                    count += u64::from(!candidate.uncertain || self.matches(&candidate.reference)?);
+                }
+                count
+            }
+        };
+        self.metrics.index_entries += entries_read;
+        self.report.counted("index entries");
+        Ok(Some(count))
+    }
+
+    fn matches(&mut self, reference: &[u8]) -> Ran<bool> {
+        self.check_cancelled()?;
+        let key = self.view.item_key(reference)?;
+        let Some(item) = self.load(&key)? else { return Ok(false) };
+        Ok(self.query.prepared.matches(SystemOf { item: &item, system: self.query.system }.row())?)
+    }
+
+    /// Runs the query over the values of a path's entries. `None` where entries do not tell the order of the rows.
+    fn from_entries(
+        &mut self,
+        cover: &Cover,
+        path: PathNumber,
+        delivered: u64,
+        keyed: bool,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let ranges = match self.filter {
+            Filter::Scan(scan) if scan.place == cover.place => scan.ranges.clone(),
+            _ => vec![ValueRange::defined()],
+        };
+        let view = self.view;
+        if keyed {
+            // Of long strings, arrays and objects the entries do not know which comes first.
+            let mut values = Vec::new();
+            for range in &ranges {
+                let mut entries = view.entries(path, range, self.query.span, Direction::Forward, None);
+                while let Some(entry) = entries.next_entry()? {
+                    self.check_cancelled()?;
+                    match entry.decode() {
+                        Some(value) => values.push(value),
+                        None => return Ok(None),
+                    }
+                    if values.len() > KEYED_VALUES_MAX {
+                        return Ok(None);
+                    }
+                }
+                self.metrics.index_entries += entries.rows_read();
+            }
+            self.report.covered(&cover.place.to_string());
+            return self.push_values(cover, &values, delivered).map(Some);
+        }
+        self.report.covered(&cover.place.to_string());
+        let mut execution = Execution::resume(&cover.prepared, 0, delivered);
+        let plain = match self.filter {
+            Filter::Scan(scan) => scan.check.is_none() && scan.exact,
+            _ => self.query.prepared.takes_every_item(),
+        };
+        if plain && cover.is_extreme() && self.extremes(cover, path, &ranges, &mut execution)? {
+            return self.end_covered(execution).map(Some);
+        }
+        for range in &ranges {
+            let mut entries = view.entries(path, range, self.query.span, Direction::Forward, None);
+            while let Some(entry) = entries.next_entry()? {
+                self.check_cancelled()?;
+                self.push_entry(cover, &entry, 0, &mut execution)?;
+            }
+            self.metrics.index_entries += entries.rows_read();
+        }
+        self.end_covered(execution).map(Some)
+    }
+
+    /// Runs the query over the values that the items have, in their order.
+    fn from_values(&mut self, cover: &Cover, delivered: u64) -> Ran<Option<QueryPosition>> {
+        self.report.scan();
+        let path = path_of(cover);
+        let mut values = Vec::new();
+        let mut held_bytes = 0;
+        let view = self.view;
+        let mut items = view.items(self.query.span, None);
+        while let Some((_, item)) = items.next_item()? {
+            self.check_cancelled()?;
+            self.count(&item);
+            let value = keys_of(&item, &path).pop().unwrap_or_default();
+            if !value.is_undefined() {
+                held_bytes += value.to_document().len();
+                if held_bytes > HELD_BYTES_MAX {
+                    return Err(held_too_much().into());
+                }
+                values.push(value);
+            }
+        }
+        values.sort_by(orrery_model::Value::compare);
+        self.push_values(cover, &values, delivered)
+    }
+
+    fn push_values(
+        &mut self,
+        cover: &Cover,
+        values: &[orrery_model::Value],
+        delivered: u64,
+    ) -> Ran<Option<QueryPosition>> {
+        let mut execution = Execution::resume(&cover.prepared, 0, delivered);
+        for (number, value) in values.iter().enumerate() {
+            let out = &mut self.out;
+            if execution.push_value(value, number as u64, &mut |json| out.take(json))? == Flow::Stop {
+                return Ok(self.rest_of(&execution));
+            }
+        }
+        self.end_covered(execution)
+    }
+
+    fn end_covered(&mut self, mut execution: Execution<'_>) -> Ran<Option<QueryPosition>> {
+        self.metrics.matched_items += execution.matched();
+        let out = &mut self.out;
+        execution.finish(&mut |json| out.take(json))?;
+        Ok(self.rest_of(&execution))
+    }
+
+    fn rest_of(&self, execution: &Execution<'_>) -> Option<QueryPosition> {
+        let rows = execution.progress().swallow;
+        (!execution.is_done()).then_some(QueryPosition::Delivered { rows, order: Order::Value })
+    }
+
+    /// MIN and MAX are at the ends of the ranges. False where an end does not tell its value.
+    fn extremes(
+        &mut self,
+        cover: &Cover,
+        path: PathNumber,
+        ranges: &[ValueRange],
+        execution: &mut Execution<'_>,
+    ) -> Ran<bool> {
+        let mut ends = Vec::with_capacity(2);
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let in_order: Vec<&ValueRange> = match direction {
+                Direction::Forward => ranges.iter().collect(),
+                Direction::Reverse => ranges.iter().rev().collect(),
+            };
+            for range in in_order {
+                let mut entries = self.view.entries(path, range, self.query.span, direction, None);
+                let end = entries.next_entry()?;
+                self.metrics.index_entries += entries.rows_read();
+                if let Some(entry) = end {
+                    // Of long strings that begin alike the index does not know which is the first.
+                    if !entry.is_exact()
+                        && orrery_index::kind_of(entry.value()) == Some(orrery_model::Kind::String)
+                    {
+                        return Ok(false);
+                    }
+                    ends.push(entry);
+                    break;
+                }
+            }
+        }
+        for (number, entry) in ends.iter().enumerate() {
+            self.push_entry(cover, entry, number as u64, execution)?;
+        }
+        Ok(true)
+    }
+
+    fn push_entry(
+        &mut self,
+        cover: &Cover,
+        entry: &Entry,
+        number: u64,
+        execution: &mut Execution<'_>,
+    ) -> Ran<Flow> {
+        let value = match entry.decode() {
+            Some(value) => value,
+            None => {
+                let key = self.view.item_key(entry.reference())?;
+                let Some(item) = self.load(&key)? else { return Ok(Flow::More) };
+                keys_of(&item, &path_of(cover)).pop().unwrap_or_default()
+            }
+        };
+        let out = &mut self.out;
+        Ok(execution.push_value(&value, number, &mut |json| out.take(json))?)
+    }
+}

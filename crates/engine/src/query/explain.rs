@@ -1,0 +1,198 @@
+//! How a page was made, for people and for index metrics.
+//!
+//! ```text
+//! in order of /n descending, early stop
+//!   /city = one value: 100 candidates
+//! read 512 index entries, loaded 10 items (10,240 bytes), 10 passed, 10 rows
+//! ```
+
+use std::fmt::Write;
+
+use orrery_query::Prepared;
+use orrery_query::access::{Filter, Place, Scan, Step};
+
+use super::QueryMetrics;
+use super::lookup::indexed;
+use crate::partition::index::{IndexedPath, PartitionView};
+
+/// What a page did, and which indexes it used or could have used.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    way: Way,
+    candidates: Option<u64>,
+    gave_up: bool,
+    counted_entries: u64,
+    conditions: Vec<Condition>,
+    summary: String,
+    pub indexes: IndexUse,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Way {
+    #[default]
+    Candidates,
+    Scan,
+    Walk(String),
+    Counted(&'static str),
+    Covered(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Condition {
+    text: String,
+    indexed: bool,
+}
+
+/// Indexes by their paths, as policies write them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IndexUse {
+    pub used: Vec<String>,
+    /// Paths that would have helped and are not indexed.
+    pub missing: Vec<String>,
+    pub used_composites: Vec<Vec<String>>,
+    /// Composite indexes that would serve the filter and the order together.
+    pub missing_composites: Vec<Vec<String>>,
+}
+
+impl Report {
+    /// Whether the index knows something about the filter.
+    pub(super) fn is_answered(&self) -> bool {
+        self.conditions.iter().any(|condition| condition.indexed)
+    }
+
+    /// Entries that were counted and led to no item.
+    pub(super) fn counted_entries(&self) -> u64 {
+        self.counted_entries
+    }
+
+    pub(super) fn candidates(&mut self, count: u64) {
+        self.candidates = Some(count);
+    }
+
+    pub(super) fn gave_up(&mut self) {
+        self.gave_up = true;
+    }
+
+    pub(super) fn scan(&mut self) {
+        self.way = Way::Scan;
+    }
+
+    pub(super) fn walk(&mut self, text: &str) {
+        self.way = Way::Walk(text.to_owned());
+    }
+
+    pub(super) fn counted(&mut self, by: &'static str) {
+        self.way = Way::Counted(by);
+    }
+
+    pub(super) fn covered(&mut self, place: &str) {
+        self.way = Way::Covered(place.to_owned());
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        prepared: &Prepared,
+        filter: &Filter,
+        view: &PartitionView,
+        metrics: &QueryMetrics,
+    ) {
+        let mut points: Vec<Place> = Vec::new();
+        let mut ranges: Vec<Place> = Vec::new();
+        filter.for_each_scan(&mut |scan: &Scan| {
+            let known = !matches!(indexed(view, &scan.place), IndexedPath::NotIndexed);
+            self.conditions.push(Condition { text: scan.text.clone(), indexed: known });
+            note(if known { &mut self.indexes.used } else { &mut self.indexes.missing }, &scan.place);
+            if scan.place.is_single() {
+                let list =
+                    if scan.ranges.iter().all(|range| range.is_point()) { &mut points } else { &mut ranges };
+                if !list.contains(&scan.place) {
+                    list.push(scan.place.clone());
+                }
+            }
+        });
+        let order: Vec<Place> = prepared
+            .order_paths()
+            .into_iter()
+            .map(|(path, _)| Place(path.into_iter().map(Step::Name).collect()))
+            .collect();
+        for place in &order {
+            let known = !matches!(indexed(view, place), IndexedPath::NotIndexed);
+            note(if known { &mut self.indexes.used } else { &mut self.indexes.missing }, place);
+        }
+        self.composites(points, ranges, order, view);
+        if matches!(self.way, Way::Counted(_) | Way::Covered(_)) {
+            self.counted_entries = metrics.index_entries.max(metrics.matched_items);
+        }
+        self.summary = format!(
+            "read {} index entries, loaded {} items ({} bytes), {} passed, {} rows",
+            metrics.index_entries,
+            metrics.loaded_items,
+            metrics.loaded_bytes,
+            metrics.matched_items,
+            metrics.output_rows
+        );
+    }
+
+    /// Equal values first, then what is sorted by, or one range: the composite index that would serve them together.
+    fn composites(
+        &mut self,
+        points: Vec<Place>,
+        ranges: Vec<Place>,
+        order: Vec<Place>,
+        view: &PartitionView,
+    ) {
+        let mut wanted: Vec<String> = points.iter().map(Place::to_string).collect();
+        let tail: Vec<String> = match order.is_empty() {
+            true => ranges.first().map(Place::to_string).into_iter().collect(),
+            false => order.iter().map(Place::to_string).collect(),
+        };
+        tail.into_iter().for_each(|place| {
+            if !wanted.contains(&place) {
+                wanted.push(place);
+            }
+        });
+        if wanted.len() < 2 {
+            return;
+        }
+        let has = view
+            .composites()
+            .iter()
+            .any(|index| index.paths.iter().map(|part| part.path.to_string()).eq(wanted.iter().cloned()));
+        if has {
+            self.indexes.used_composites.push(wanted)
+        } else {
+            self.indexes.missing_composites.push(wanted)
+        }
+    }
+}
+
+fn note(list: &mut Vec<String>, place: &Place) {
+    let text = format!("{place}/?");
+    if !list.contains(&text) {
+        list.push(text);
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.way {
+            Way::Candidates => writeln!(out, "items found by index")?,
+            Way::Scan => writeln!(out, "all items of the span")?,
+            Way::Walk(text) => writeln!(out, "in order of {text}, until the page is full")?,
+            Way::Counted(by) => writeln!(out, "counted by {by}, no items")?,
+            Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,
+        }
+        for condition in &self.conditions {
+            let by = if condition.indexed { "" } else { " (not indexed)" };
+            writeln!(out, "  {}{by}", condition.text)?;
+        }
+        if let Some(count) = self.candidates {
+            writeln!(out, "  {count} candidates")?;
+        } else if self.gave_up {
+            writeln!(out, "  too many candidates")?;
+        }
+        let mut line = String::new();
+        write!(line, "{}", self.summary)?;
+        out.write_str(&line)
+    }
+}

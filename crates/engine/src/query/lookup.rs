@@ -1,0 +1,368 @@
+//! Finding items by index: a filter bound to the paths of a partition, and the items it leads to.
+//!
+//! A conjunction is worked off in turns: each of its parts is read a little further, and the first that ends names all
+//! candidates. So `city = 'x' AND n > 5` costs twice the smaller of the two and needs no statistics. Its candidates are then
+//! checked on the items, unless the other parts end soon after and can be intersected. Parts that lead to more than a
+//! scan would cost are given up.
+
+use bytes::Bytes;
+use orrery_query::Prepared;
+use orrery_query::access::{Filter, Place, Scan, Step};
+use orrery_storage::Direction;
+
+use super::Tuning;
+use super::run::Ran;
+use crate::definition::PathStep;
+use crate::partition::Span;
+use crate::partition::index::{Entries, IndexedPath, PartitionView, PathNumber};
+
+/// Entries that each part is read further in the first turn; twice as many in each later one.
+const TURN_ENTRIES: usize = 64;
+/// Most candidates that are collected, whatever the size of the partition.
+const CANDIDATES_MAX: usize = 100_000;
+/// How much further the other parts of a conjunction are read when one has ended, as a multiple of its candidates:
+/// loading an item costs as much as reading this many entries.
+const INTERSECT_FACTOR: usize = 8;
+
+/// What the index says about a place.
+pub(super) fn indexed(view: &PartitionView, place: &Place) -> IndexedPath {
+    let steps: Vec<PathStep<'_>> = place
+        .0
+        .iter()
+        .map(|step| match step {
+            Step::Name(name) => PathStep::Name(name),
+            Step::Element => PathStep::Element,
+        })
+        .collect();
+    view.path(&steps)
+}
+
+/// A filter whose places are known paths of the partition.
+pub(super) enum Lookup<'f> {
+    Nothing,
+    Scan { path: PathNumber, scan: &'f Scan },
+    All(Vec<Lookup<'f>>),
+    Any(Vec<Lookup<'f>>),
+}
+
+/// A lookup, and whether it describes the filter's items exactly.
+pub(super) struct Bound<'f> {
+    pub lookup: Lookup<'f>,
+    pub exact: bool,
+}
+
+/// Binds a filter; `None` where the index does not help.
+pub(super) fn bind<'f>(filter: &'f Filter, view: &PartitionView, span: &Span) -> Option<Bound<'f>> {
+    match filter {
+        Filter::Everything => None,
+        Filter::Nothing => Some(Bound { lookup: Lookup::Nothing, exact: true }),
+        Filter::Scan(scan) => {
+            // Inside a logical partition only entries of one value lie together.
+            if matches!(span, Span::Key { .. }) && !scan.ranges.iter().all(|range| range.is_point()) {
+                return None;
+            }
+            match indexed(view, &scan.place) {
+                IndexedPath::Entries(path) => {
+                    Some(Bound { lookup: Lookup::Scan { path, scan }, exact: scan.exact })
+                }
+                IndexedPath::NoItem => Some(Bound { lookup: Lookup::Nothing, exact: scan.exact }),
+                IndexedPath::NotIndexed => None,
+            }
+        }
+        Filter::All(parts) => {
+            let mut exact = true;
+            let mut lookups = Vec::with_capacity(parts.len());
+            for part in parts {
+                match bind(part, view, span) {
+                    Some(bound) => {
+                        exact &= bound.exact;
+                        lookups.push(bound.lookup);
+                    }
+                    None => exact = false,
+                }
+            }
+            if lookups.iter().any(|lookup| matches!(lookup, Lookup::Nothing)) {
+                return Some(Bound { lookup: Lookup::Nothing, exact: true });
+            }
+            match lookups.len() {
+                0 => None,
+                1 => lookups.pop().map(|lookup| Bound { lookup, exact }),
+                _ => Some(Bound { lookup: Lookup::All(lookups), exact }),
+            }
+        }
+        Filter::Any(parts) => {
+            let mut exact = true;
+            let mut lookups = Vec::with_capacity(parts.len());
+            for part in parts {
+                let bound = bind(part, view, span)?;
+                exact &= bound.exact;
+                if !matches!(bound.lookup, Lookup::Nothing) {
+                    lookups.push(bound.lookup);
+                }
+            }
+            let lookup = if lookups.is_empty() { Lookup::Nothing } else { Lookup::Any(lookups) };
+            Some(Bound { lookup, exact })
+        }
+    }
+}
+
+/// A candidate: the reference of an item, and whether the item itself has to be asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    pub reference: Bytes,
+    pub uncertain: bool,
+}
+
+pub(super) enum Found {
+    /// In the order of their references.
+    Candidates(Vec<Candidate>),
+    TooMany,
+}
+
+/// How many candidates are worth collecting.
+pub(super) fn candidates_max(tuning: &Tuning, items: u64) -> usize {
+    let part = usize::try_from(items / tuning.candidates_part.max(1)).unwrap_or(CANDIDATES_MAX);
+    part.clamp(tuning.candidates_min, CANDIDATES_MAX)
+}
+
+/// Collects the items that a lookup leads to, and adds up the entries that were read.
+pub(super) fn collect(
+    lookup: &Lookup<'_>,
+    view: &PartitionView,
+    span: &Span,
+    prepared: &Prepared,
+    candidates_max: usize,
+    entries_read: &mut u64,
+) -> Ran<Found> {
+    let mut cursor = Cursor::new(lookup, Reading { view, span, prepared });
+    let mut turn = TURN_ENTRIES;
+    let mut read = 0;
+    let mut found = None;
+    while read <= candidates_max {
+        if cursor.advance(turn)? {
+            found = Some(());
+            break;
+        }
+        read += turn;
+        turn *= 2;
+    }
+    let candidates = match found {
+        Some(()) => Some(cursor.finish()?),
+        None => None,
+    };
+    *entries_read += cursor.read();
+    Ok(match candidates {
+        Some(candidates) if candidates.len() <= candidates_max => Found::Candidates(candidates),
+        _ => Found::TooMany,
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Reading<'v> {
+    view: &'v PartitionView,
+    span: &'v Span,
+    prepared: &'v Prepared,
+}
+
+enum Cursor<'v> {
+    Scan(Box<ScanCursor<'v>>),
+    All(Vec<Cursor<'v>>),
+    /// Parts, and which of them is being read.
+    Any(Vec<Cursor<'v>>, usize),
+    Nothing,
+}
+
+impl<'v> Cursor<'v> {
+    fn new(lookup: &'v Lookup<'v>, reading: Reading<'v>) -> Cursor<'v> {
+        let many =
+            |lookups: &'v [Lookup<'v>]| lookups.iter().map(|part| Cursor::new(part, reading)).collect();
+        match lookup {
+            Lookup::Nothing => Cursor::Nothing,
+            Lookup::Scan { path, scan } => Cursor::Scan(Box::new(ScanCursor::new(*path, scan, reading))),
+            Lookup::All(parts) => Cursor::All(many(parts)),
+            Lookup::Any(parts) => Cursor::Any(many(parts), 0),
+        }
+    }
+
+    /// Reads up to so many entries further; true when all candidates are known.
+    fn advance(&mut self, entries: usize) -> Ran<bool> {
+        match self {
+            Cursor::Nothing => Ok(true),
+            Cursor::Scan(scan) => scan.advance(entries),
+            Cursor::All(parts) => {
+                let mut done = false;
+                for part in parts {
+                    done |= part.advance(entries)?;
+                    if done {
+                        break;
+                    }
+                }
+                Ok(done)
+            }
+            Cursor::Any(parts, at) => {
+                while let Some(part) = parts.get_mut(*at) {
+                    if !part.advance(entries)? {
+                        return Ok(false);
+                    }
+                    *at += 1;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Cursor::Nothing => true,
+            Cursor::Scan(scan) => scan.done,
+            Cursor::All(parts) => parts.iter().any(Cursor::is_done),
+            Cursor::Any(parts, at) => *at >= parts.len(),
+        }
+    }
+
+    fn read(&self) -> u64 {
+        match self {
+            Cursor::Nothing => 0,
+            Cursor::Scan(scan) => scan.read,
+            Cursor::All(parts) | Cursor::Any(parts, _) => parts.iter().map(Cursor::read).sum(),
+        }
+    }
+
+    /// The candidates, sorted and each once. Only when done.
+    fn finish(&mut self) -> Ran<Vec<Candidate>> {
+        match self {
+            Cursor::Nothing => Ok(Vec::new()),
+            Cursor::Scan(scan) => Ok(sorted(std::mem::take(&mut scan.found))),
+            Cursor::Any(parts, _) => {
+                let mut all = Vec::new();
+                for part in parts {
+                    all.append(&mut part.finish()?);
+                }
+                Ok(sorted(all))
+            }
+            Cursor::All(parts) => {
+                let Some(first) = parts.iter().position(Cursor::is_done) else { return Ok(Vec::new()) };
+                let mut candidates = parts[first].finish()?;
+                let mut unknown = false;
+                for (at, part) in parts.iter_mut().enumerate() {
+                    if at == first || candidates.is_empty() {
+                        continue;
+                    }
+                    let further = candidates.len() * INTERSECT_FACTOR;
+                    if part.is_done() || part.advance(further)? {
+                        candidates = intersected(candidates, &part.finish()?);
+                    } else {
+                        unknown = true;
+                    }
+                }
+                if unknown {
+                    candidates.iter_mut().for_each(|candidate| candidate.uncertain = true);
+                }
+                Ok(candidates)
+            }
+        }
+    }
+}
+
+/// An item found twice is certain if it was certain once.
+fn sorted(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+    candidates.sort_unstable();
+    candidates.dedup_by(|later, first| later.reference == first.reference);
+    candidates
+}
+
+fn intersected(left: Vec<Candidate>, right: &[Candidate]) -> Vec<Candidate> {
+    let mut right = right.iter().peekable();
+    let mut both = Vec::with_capacity(left.len());
+    for mut candidate in left {
+        while right.next_if(|other| other.reference < candidate.reference).is_some() {}
+        if let Some(other) = right.peek()
+            && other.reference == candidate.reference
+        {
+            candidate.uncertain |= other.uncertain;
+            both.push(candidate);
+        }
+    }
+    both
+}
+
+struct ScanCursor<'v> {
+    path: PathNumber,
+    scan: &'v Scan,
+    reading: Reading<'v>,
+    range: usize,
+    entries: Option<Entries<'v>>,
+    found: Vec<Candidate>,
+    read: u64,
+    done: bool,
+}
+
+impl<'v> ScanCursor<'v> {
+    fn new(path: PathNumber, scan: &'v Scan, reading: Reading<'v>) -> ScanCursor<'v> {
+        ScanCursor { path, scan, reading, range: 0, entries: None, found: Vec::new(), read: 0, done: false }
+    }
+
+    fn advance(&mut self, entries: usize) -> Ran<bool> {
+        let until = self.read + entries as u64;
+        while !self.done && self.read < until {
+            let Some(range) = self.scan.ranges.get(self.range) else {
+                self.done = true;
+                break;
+            };
+            let Reading { view, span, prepared } = self.reading;
+            let entries = self
+                .entries
+                .get_or_insert_with(|| view.entries(self.path, range, span, Direction::Forward, None));
+            let before = entries.rows_read();
+            match entries.next_entry()? {
+                Some(entry) => {
+                    self.read += (entries.rows_read() - before).max(1);
+                    let uncertain = match &self.scan.check {
+                        None => !entry.is_exact(),
+                        Some(check) => match entry.decode() {
+                            None => true,
+                            Some(value) if prepared.passes(check, &value)? => false,
+                            Some(_) => continue,
+                        },
+                    };
+                    self.found.push(Candidate { reference: entry.reference_bytes(), uncertain });
+                }
+                None => {
+                    self.read += entries.rows_read() - before;
+                    self.entries = None;
+                    self.range += 1;
+                }
+            }
+        }
+        Ok(self.done)
+    }
+}
+
+/// How many items pass, where entries alone tell; items that must be asked are given to `ask`.
+pub(super) fn count(
+    path: PathNumber,
+    scan: &Scan,
+    view: &PartitionView,
+    span: &Span,
+    prepared: &Prepared,
+    entries_read: &mut u64,
+    ask: &mut dyn FnMut(&[u8]) -> Ran<bool>,
+) -> Ran<u64> {
+    let mut count = 0;
+    for range in &scan.ranges {
+        let mut entries = view.entries(path, range, span, Direction::Forward, None);
+        while let Some(entry) = entries.next_entry()? {
+            let passes = match &scan.check {
+                None if entry.is_exact() => true,
+                None => ask(entry.reference())?,
+                Some(check) => match entry.decode() {
+                    Some(value) => prepared.passes(check, &value)?,
+                    None => ask(entry.reference())?,
+                },
+            };
+            count += u64::from(passes);
+        }
+        *entries_read += entries.rows_read();
+    }
+    Ok(count)
+}

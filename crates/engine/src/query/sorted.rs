@@ -1,0 +1,208 @@
+//! Sorted queries: from an index that has the order, or in memory.
+//!
+//! Three ways, and what each costs in look-ups (one entry read is 1, loading an item is 8, an item of a scan is 2):
+//! - load the candidates that the filter leads to and sort them: 8 for each;
+//! - walk the index in order and stop when the page is full: 8 for each entry until enough have passed, or 1 where the
+//!   candidates are known and all others can be passed by;
+//! - read everything and keep the best: 2 for each item of the span.
+//!
+//! The cheapest is taken, so the best ten of a filter cost about the same in a small and in a large container.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use orrery_model::Value;
+use orrery_query::access::Filter;
+use orrery_query::{Execution, Flow, SortPosition};
+
+use super::QueryPosition;
+use super::lookup::Candidate;
+use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
+use super::run::{Ran, Run};
+use super::walk::{self, Walk};
+use crate::item::Item;
+use crate::partition::Span;
+use crate::partition::index::Entry;
+
+/// Of what a filter lets through that no index knows, one in so many items is assumed.
+const UNKNOWN_PART: u64 = 10;
+
+/// How a walk ended.
+enum Walked<'q> {
+    /// The page is complete; go on here, if anywhere.
+    Page(Option<QueryPosition>),
+    /// All entries were walked, and the page has room.
+    Through(Box<Execution<'q>>),
+    /// A run was too long; nothing of it was delivered.
+    LongRun,
+}
+
+impl<'q> Run<'q> {
+    pub fn sorted(&mut self, after: Option<&SortPosition>, passed: u64) -> Ran<Option<QueryPosition>> {
+        let candidates = match self.filter {
+            Filter::Nothing => Some(Vec::new()),
+            _ => self.candidates()?,
+        };
+        let walk = walk::find(self.query.prepared, self.filter, self.view)
+            .filter(|_| !matches!(self.query.span, Span::Key { .. }))
+            // Positions among items without an entry are none that a walk could go on from.
+            .filter(|walk| !walk.misses_undefined || !after.is_some_and(is_undefined));
+        let Some(walk) = walk.filter(|walk| self.is_worth_walking(walk, candidates.as_deref(), passed))
+        else {
+            return self.sorted_in_memory(after, passed, candidates);
+        };
+        self.report.walk(&walk.text);
+        let execution = self.execution(after, passed).presorted();
+        match self.walk(&walk, execution, after, candidates.as_deref())? {
+            Walked::Page(next) => Ok(next),
+            Walked::Through(execution) => {
+                // What is left are the items that have no entry: they come last.
+                let (after, passed) = (execution.sort_position().cloned(), execution.passed());
+                self.sorted_in_memory(after.as_ref(), passed, candidates)
+            }
+            Walked::LongRun => self.sorted_in_memory(after, passed, candidates),
+        }
+    }
+
+    fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
+        match after {
+            Some(after) => Execution::resume_sorted(self.query.prepared, passed, after.clone()),
+            None => Execution::new(self.query.prepared),
+        }
+    }
+
+    fn is_worth_walking(&self, walk: &Walk, candidates: Option<&[Candidate]>, passed: u64) -> bool {
+        let needs = self.query.prepared.needs();
+        let all = needs.top.or(needs.limit).map(|count| count + needs.offset.unwrap_or(0));
+        let wanted =
+            all.map_or(u64::MAX, |all| all.saturating_sub(passed)).min(self.query.limits.rows as u64);
+        let items = self.view.item_count().max(1);
+        let tuning = &self.query.tuning;
+        let scan = items * tuning.scan_cost;
+        let loads = wanted.saturating_mul(tuning.load_cost);
+        match candidates {
+            _ if walk.filtered => loads < scan,
+            Some(candidates) => {
+                let found = candidates.len() as u64;
+                let walked = wanted.saturating_mul(items) / found.max(1);
+                walked.saturating_mul(tuning.entry_cost).saturating_add(loads) < found * tuning.load_cost
+            }
+            None if self.query.prepared.takes_every_item() => loads < scan,
+            None => loads.saturating_mul(UNKNOWN_PART) < scan,
+        }
+    }
+
+    fn sorted_in_memory(
+        &mut self,
+        after: Option<&SortPosition>,
+        passed: u64,
+        candidates: Option<Vec<Candidate>>,
+    ) -> Ran<Option<QueryPosition>> {
+        let mut execution = self.execution(after, passed);
+        self.push_all(&mut execution, candidates, false)?;
+        self.finish(&mut execution)?;
+        Ok(self.after_page(&execution))
+    }
+
+    fn after_page(&self, execution: &Execution<'_>) -> Option<QueryPosition> {
+        if execution.is_done() {
+            return None;
+        }
+        let after = execution.sort_position()?;
+        Some(self.position(after.clone(), execution.passed()))
+    }
+
+    /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around.
+    fn position(&self, after: SortPosition, passed: u64) -> QueryPosition {
+        if stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
+            return QueryPosition::Sorted { after, passed };
+        }
+        let rows = passed.saturating_sub(self.query.prepared.needs().offset.unwrap_or(0));
+        QueryPosition::Delivered { rows, order: Order::Stored }
+    }
+
+    fn walk(
+        &mut self,
+        walk: &Walk,
+        mut execution: Execution<'q>,
+        after: Option<&SortPosition>,
+        candidates: Option<&[Candidate]>,
+    ) -> Ran<Walked<'q>> {
+        let paths = self.query.prepared.order_paths();
+        let members: Option<HashSet<&[u8]>> = candidates
+            .filter(|_| !walk.filtered)
+            .map(|candidates| candidates.iter().map(|candidate| &candidate.reference[..]).collect());
+        let view = self.view;
+        let mut entries = walk.entries(view, self.query.span, after);
+        let mut next = entries.next_entry()?;
+        let mut run: Vec<Bytes> = Vec::new();
+        while let Some(first) = next.take() {
+            run.clear();
+            let prefix = walk.run_of(&first);
+            let wanted =
+                |entry: &Entry| members.as_ref().is_none_or(|members| members.contains(entry.reference()));
+            if wanted(&first) {
+                run.push(first.reference_bytes());
+            }
+            while let Some(entry) = entries.next_entry()? {
+                if !entry.value().starts_with(prefix) {
+                    next = Some(entry);
+                    break;
+                }
+                if wanted(&entry) {
+                    run.push(entry.reference_bytes());
+                }
+                if run.len() > self.query.tuning.run_entries_max {
+                    self.metrics.index_entries += entries.rows_read();
+                    return Ok(match self.out.rows {
+                        0 => Walked::LongRun,
+                        _ => Walked::Page(self.after_page(&execution)),
+                    });
+                }
+            }
+            let out_of_time = self.is_out_of_time()?;
+            let mut last: Option<(Vec<Value>, u64)> = None;
+            for (keys, _, item) in self.load_run(&run, &paths)? {
+                if self.push(&mut execution, &item)? == Flow::Stop {
+                    self.metrics.index_entries += entries.rows_read();
+                    return Ok(Walked::Page(self.after_page(&execution)));
+                }
+                last = Some((keys, item.number));
+            }
+            if out_of_time && let Some((keys, number)) = last {
+                self.metrics.index_entries += entries.rows_read();
+                let after = SortPosition { keys, number, rows: u64::MAX };
+                return Ok(Walked::Page(Some(self.position(after, execution.passed()))));
+            }
+        }
+        self.metrics.index_entries += entries.rows_read();
+        if !walk.misses_undefined {
+            return Ok(Walked::Page(None));
+        }
+        Ok(Walked::Through(Box::new(execution)))
+    }
+
+    /// The items of a run, in the order of the sort keys and then of their numbers.
+    fn load_run(
+        &mut self,
+        run: &[Bytes],
+        paths: &[(Vec<String>, bool)],
+    ) -> Ran<Vec<(Vec<Value>, Bytes, Item)>> {
+        let mut items = Vec::with_capacity(run.len());
+        for reference in run {
+            self.check_cancelled()?;
+            let key = self.view.item_key(reference)?;
+            if let Some(item) = self.load(&key)? {
+                items.push((walk::keys_of(&item, paths), key, item));
+            }
+        }
+        if items.len() > 1 {
+            walk::sort_run(&mut items, paths);
+        }
+        Ok(items)
+    }
+}
+
+fn is_undefined(after: &SortPosition) -> bool {
+    after.keys.first().is_some_and(Value::is_undefined)
+}

@@ -1,0 +1,41 @@
+//! The figures by which ways are chosen, in one place.
+//!
+//! No result depends on them, except the order of rows that are not sorted. Tests set them to extremes to send small data every way.
+
+use crate::partition::ORDERED_SCAN_ITEMS_MAX;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// A span of at most so many items is shown in order of creation.
+    pub created_items_max: usize,
+    /// Items found by index that are shown in order of creation, however large the partition is.
+    pub created_found_max: usize,
+    /// A logical partition of so few items is read whole rather than by index.
+    pub few_items: usize,
+    /// Candidates that are always collected, and the part of a larger partition up to which they are: beyond, reading all
+    /// items in a row is faster than finding them one by one.
+    pub candidates_min: usize,
+    pub candidates_part: u64,
+    /// Entries of equal value that are put in order by number for one page.
+    pub run_entries_max: usize,
+    /// What it costs to read an entry, to load an item, and to read one in a row.
+    pub entry_cost: u64,
+    pub load_cost: u64,
+    pub scan_cost: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            created_items_max: ORDERED_SCAN_ITEMS_MAX,
+            created_found_max: 1_000,
+            few_items: 48,
+            candidates_min: 1_024,
+            candidates_part: 8,
+            run_entries_max: 4_096,
+            entry_cost: 1,
+            load_cost: 8,
+            scan_cost: 2,
+        }
+    }
+}

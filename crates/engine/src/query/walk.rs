@@ -1,0 +1,274 @@
+//! Walking an index in the order that a query sorts by.
+//!
+//! Entries come by value; those of one value are a *run*, whose items come by number, so that a client which goes on by
+//! value and resource id misses nothing. Entries that do not tell their value (long strings, arrays, objects) make a run of all
+//! that cannot be told apart, and the items decide. A very long run is not worth loading for one page: the query then sorts in
+//! memory.
+
+use bytes::Bytes;
+use orrery_index::{CompositeRange, ValueRange, is_exact, prefix_end, split, split_component};
+use orrery_model::{Raw, Value};
+use orrery_query::access::{Filter, Place, Step};
+use orrery_query::{Prepared, SortPosition};
+use orrery_storage::Direction;
+
+use super::lookup::indexed;
+use crate::item::Item;
+use crate::partition::Span;
+use crate::partition::index::{Composite, Entries, Entry, IndexedPath, PartitionView, PathNumber};
+
+/// An index whose order is the query's.
+pub(super) struct Walk {
+    kind: WalkKind,
+    direction: Direction,
+    /// Items without an entry come after all others, and have to be looked for.
+    pub misses_undefined: bool,
+    /// The filter holds for every entry that is walked.
+    pub filtered: bool,
+    /// The walked index, for people.
+    pub text: String,
+}
+
+enum WalkKind {
+    Path {
+        path: PathNumber,
+        range: ValueRange,
+    },
+    /// `fixed` components have one value, the next `sorted` ones are the query's keys.
+    Composite {
+        composite: Composite,
+        range: CompositeRange,
+        fixed: usize,
+        sorted: usize,
+        points: Vec<ValueRange>,
+    },
+}
+
+/// The walk for a query's ORDER BY, if there is one.
+pub(super) fn find(prepared: &Prepared, filter: &Filter, view: &PartitionView) -> Option<Walk> {
+    let keys = prepared.order_paths();
+    if keys.is_empty() || keys.len() != prepared.order_count() {
+        return None;
+    }
+    composite(&keys, filter, view).or_else(|| single(&keys, filter, view))
+}
+
+fn place_of(path: &[String]) -> Place {
+    Place(path.iter().cloned().map(Step::Name).collect())
+}
+
+fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -> Option<Walk> {
+    let [(path, descending)] = keys else { return None };
+    let place = place_of(path);
+    let IndexedPath::Entries(number) = indexed(view, &place) else { return None };
+    let defined = filter.defines(&place) || is_always_defined(path);
+    // Undefined comes before everything: ascending, the items without an entry would have to be known first.
+    if !descending && !defined {
+        return None;
+    }
+    let own = own_ranges(filter, &place);
+    let range = match own {
+        Some(ranges) => ValueRange::of_bytes(ranges.first()?.start.clone(), ranges.last()?.end.clone()),
+        None => ValueRange::defined(),
+    };
+    let filtered = matches!(filter, Filter::Scan(scan)
+        if scan.place == place && scan.check.is_none() && scan.exact && scan.ranges.len() == 1);
+    Some(Walk {
+        kind: WalkKind::Path { path: number, range },
+        direction: if *descending { Direction::Reverse } else { Direction::Forward },
+        misses_undefined: !defined,
+        filtered,
+        text: format!("{place}{}", if *descending { " descending" } else { "" }),
+    })
+}
+
+/// Members that every item has.
+fn is_always_defined(path: &[String]) -> bool {
+    matches!(path, [name] if name == "_ts" || name == "id")
+}
+
+/// The ranges that a filter leaves at a place.
+fn own_ranges<'f>(filter: &'f Filter, place: &Place) -> Option<&'f [ValueRange]> {
+    match filter {
+        Filter::Scan(scan) if scan.place == *place && place.is_single() => Some(&scan.ranges),
+        Filter::All(parts) => parts.iter().find_map(|part| own_ranges(part, place)),
+        _ => None,
+    }
+}
+
+/// The one value that a filter fixes at a place.
+fn point_at(filter: &Filter, path: &[String]) -> Option<ValueRange> {
+    match own_ranges(filter, &place_of(path))? {
+        [range] if range.is_point() => Some(range.clone()),
+        _ => None,
+    }
+}
+
+fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -> Option<Walk> {
+    let mut best: Option<Walk> = None;
+    let mut best_fixed = 0;
+    for index in view.composites() {
+        let names: Vec<&[String]> = index.paths.iter().map(|part| part.path.segments()).collect();
+        for fixed in (0..index.paths.len()).rev() {
+            let Some(sorted) = index.paths.get(fixed..fixed + keys.len()) else { continue };
+            let turned = sorted.first().zip(keys.first()).is_some_and(|(part, key)| part.descending != key.1);
+            let fits = sorted.iter().zip(keys).all(|(part, (path, descending))| {
+                part.path.segments() == &path[..] && (part.descending != *descending) == turned
+            });
+            // A composite index of which only the first component is used orders no better than that path's own.
+            if !fits || (fixed == 0 && keys.len() == 1) {
+                continue;
+            }
+            let points: Option<Vec<ValueRange>> =
+                names[..fixed].iter().map(|path| point_at(filter, path)).collect();
+            let Some(points) = points else { continue };
+            if points.iter().any(|point| !is_exact(&point.start)) || (best.is_some() && fixed <= best_fixed) {
+                continue;
+            }
+            let mut ranges = points.clone();
+            ranges.push(ValueRange::all());
+            let Some(range) = CompositeRange::new(&ranges, &index.descending()) else { continue };
+            let filtered = only_fixes(filter, &names[..fixed]);
+            let text = format!(
+                "composite ({}){}",
+                index.paths.iter().map(|part| part.path.to_string()).collect::<Vec<_>>().join(", "),
+                if turned { " backwards" } else { "" }
+            );
+            best_fixed = fixed;
+            best = Some(Walk {
+                kind: WalkKind::Composite {
+                    composite: index.clone(),
+                    range,
+                    fixed,
+                    sorted: keys.len(),
+                    points,
+                },
+                direction: if turned { Direction::Reverse } else { Direction::Forward },
+                misses_undefined: false,
+                filtered,
+                text,
+            });
+        }
+    }
+    best
+}
+
+/// Whether a filter says nothing but that some places have one value each.
+fn only_fixes(filter: &Filter, names: &[&[String]]) -> bool {
+    match filter {
+        Filter::Scan(scan) => {
+            scan.exact && scan.check.is_none() && names.iter().any(|path| place_of(path) == scan.place)
+        }
+        Filter::All(parts) => parts.iter().all(|part| only_fixes(part, names)),
+        _ => false,
+    }
+}
+
+impl Walk {
+    /// The entries from a position on.
+    pub fn entries<'v>(
+        &self,
+        view: &'v PartitionView,
+        span: &Span,
+        after: Option<&SortPosition>,
+    ) -> Entries<'v> {
+        match &self.kind {
+            WalkKind::Path { path, range } => {
+                let mut range = range.clone();
+                if let Some(key) = after.and_then(|after| after.keys.first()) {
+                    range = self.rest(range, key);
+                }
+                view.entries(*path, &range, span, self.direction, None)
+            }
+            WalkKind::Composite { composite, range, fixed, points, .. } => {
+                let rest = after.and_then(|after| after.keys.first()).and_then(|key| {
+                    let turned =
+                        composite.paths.get(*fixed)?.descending != (self.direction == Direction::Reverse);
+                    let all = ValueRange::all();
+                    let mut ranges = points.clone();
+                    ranges.push(rest_of(all, key, turned));
+                    CompositeRange::new(&ranges, &composite.descending())
+                });
+                let range = rest.as_ref().unwrap_or(range);
+                view.composite_entries(composite, range, span, self.direction, None)
+            }
+        }
+    }
+
+    fn rest(&self, range: ValueRange, key: &Value) -> ValueRange {
+        rest_of(range, key, self.direction == Direction::Reverse)
+    }
+
+    /// What all entries of a run begin with.
+    pub fn run_of<'e>(&self, entry: &'e Entry) -> &'e [u8] {
+        let value = entry.value();
+        match &self.kind {
+            WalkKind::Path { .. } => undecided_start(value).unwrap_or(value),
+            WalkKind::Composite { composite, fixed, sorted, .. } => {
+                let mut rest = value;
+                for part in composite.paths.iter().take(fixed + sorted) {
+                    let Some((component, behind)) = split_component(rest, part.descending) else {
+                        return value;
+                    };
+                    let start = value.len() - rest.len();
+                    if let Some(shared) = undecided_start(&component.encoded()) {
+                        return &value[..start + shared.len()];
+                    }
+                    rest = behind;
+                }
+                &value[..value.len() - rest.len()]
+            }
+        }
+    }
+}
+
+/// What the range of a component keeps from a key on, with the key itself.
+fn rest_of(range: ValueRange, key: &Value, descending: bool) -> ValueRange {
+    let at = ValueRange::equal(key).start;
+    let at = undecided_start(&at).map_or(at.clone(), <[u8]>::to_vec);
+    if descending {
+        ValueRange::of_bytes(range.start, prefix_end(&at).min(range.end))
+    } else {
+        ValueRange::of_bytes(at.max(range.start), range.end)
+    }
+}
+
+/// Of an entry that does not tell its value: what it shares with those it cannot be told apart from. Cut strings end in a hash,
+/// by which they are in no particular order.
+fn undecided_start(encoded: &[u8]) -> Option<&[u8]> {
+    const CUT_HASH_BYTES: usize = 4;
+    if is_exact(encoded) || split(encoded).is_none() {
+        return None;
+    }
+    match orrery_index::kind_of(encoded) {
+        Some(orrery_model::Kind::String) => {
+            encoded.len().checked_sub(CUT_HASH_BYTES).map(|end| &encoded[..end])
+        }
+        _ => Some(encoded),
+    }
+}
+
+/// The sort keys of an item, by which a run is put in order.
+pub(super) fn keys_of(item: &Item, paths: &[(Vec<String>, bool)]) -> Vec<Value> {
+    let key = |path: &[String]| match path {
+        [name] if name == "_ts" => Value::from(i64::from(item.ts)),
+        names => {
+            let found = names.iter().try_fold(item.body(), |value, name| value.get(name));
+            found.map_or(Value::Undefined, Raw::to_value)
+        }
+    };
+    paths.iter().map(|(path, _)| key(path)).collect()
+}
+
+/// A run in the order of its keys, then of its numbers.
+pub(super) fn sort_run(run: &mut Vec<(Vec<Value>, Bytes, Item)>, paths: &[(Vec<String>, bool)]) {
+    run.sort_by(|left, right| {
+        let by_keys = left.0.iter().zip(&right.0).zip(paths).map(|((left, right), (_, descending))| {
+            let order = left.compare(right);
+            if *descending { order.reverse() } else { order }
+        });
+        by_keys
+            .fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+            .then(left.2.number.cmp(&right.2.number))
+    });
+}
