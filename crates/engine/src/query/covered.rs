@@ -70,7 +70,7 @@ impl<'q> Run<'q> {
             self.report.counted("the partition's own count");
             return Ok(Some(view.item_count()));
         }
-        let Some(Bound { lookup, exact: true }) = lookup::bind(self.filter, view, span) else {
+        let Some(Bound { lookup, exact: true }) = lookup::bind(self.filter, view, span, true) else {
             return Ok(None);
         };
         let mut entries_read = 0;

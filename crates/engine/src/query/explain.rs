@@ -100,7 +100,7 @@ impl Report {
         let mut ranges: Vec<Place> = Vec::new();
         filter.for_each_scan(&mut |scan: &Scan| {
             let known = !matches!(indexed(view, &scan.place), IndexedPath::NotIndexed);
-            self.conditions.push(Condition { text: scan.text.clone(), indexed: known });
+            self.conditions.push(Condition { text: scan.to_string(), indexed: known });
             note(if known { &mut self.indexes.used } else { &mut self.indexes.missing }, &scan.place);
             if scan.place.is_single() {
                 let list =

@@ -51,14 +51,22 @@ pub(super) struct Bound<'f> {
     pub exact: bool,
 }
 
-/// Binds a filter; `None` where the index does not help.
-pub(super) fn bind<'f>(filter: &'f Filter, view: &PartitionView, span: &Span) -> Option<Bound<'f>> {
+/// Binds a filter; `None` where the index does not help. A check that lets much through helps only to count.
+pub(super) fn bind<'f>(
+    filter: &'f Filter,
+    view: &PartitionView,
+    span: &Span,
+    counting: bool,
+) -> Option<Bound<'f>> {
     match filter {
         Filter::Everything => None,
         Filter::Nothing => Some(Bound { lookup: Lookup::Nothing, exact: true }),
         Filter::Scan(scan) => {
             // Inside a logical partition only entries of one value lie together.
             if matches!(span, Span::Key { .. }) && !scan.ranges.iter().all(|range| range.is_point()) {
+                return None;
+            }
+            if !counting && scan.check.as_ref().is_some_and(|check| !check.is_selective()) {
                 return None;
             }
             match indexed(view, &scan.place) {
@@ -73,7 +81,7 @@ pub(super) fn bind<'f>(filter: &'f Filter, view: &PartitionView, span: &Span) ->
             let mut exact = true;
             let mut lookups = Vec::with_capacity(parts.len());
             for part in parts {
-                match bind(part, view, span) {
+                match bind(part, view, span, counting) {
                     Some(bound) => {
                         exact &= bound.exact;
                         lookups.push(bound.lookup);
@@ -94,7 +102,7 @@ pub(super) fn bind<'f>(filter: &'f Filter, view: &PartitionView, span: &Span) ->
             let mut exact = true;
             let mut lookups = Vec::with_capacity(parts.len());
             for part in parts {
-                let bound = bind(part, view, span)?;
+                let bound = bind(part, view, span, counting)?;
                 exact &= bound.exact;
                 if !matches!(bound.lookup, Lookup::Nothing) {
                     lookups.push(bound.lookup);
@@ -136,20 +144,12 @@ pub(super) fn collect(
 ) -> Ran<Found> {
     let mut cursor = Cursor::new(lookup, Reading { view, span, prepared });
     let mut turn = TURN_ENTRIES;
-    let mut read = 0;
-    let mut found = None;
-    while read <= candidates_max {
-        if cursor.advance(turn)? {
-            found = Some(());
-            break;
-        }
-        read += turn;
+    let mut done = cursor.advance(turn)?;
+    while !done && cursor.found() <= candidates_max {
         turn *= 2;
+        done = cursor.advance(turn)?;
     }
-    let candidates = match found {
-        Some(()) => Some(cursor.finish()?),
-        None => None,
-    };
+    let candidates = if done { Some(cursor.finish()?) } else { None };
     *entries_read += cursor.read();
     Ok(match candidates {
         Some(candidates) if candidates.len() <= candidates_max => Found::Candidates(candidates),
@@ -217,6 +217,16 @@ impl<'v> Cursor<'v> {
             Cursor::Scan(scan) => scan.done,
             Cursor::All(parts) => parts.iter().any(Cursor::is_done),
             Cursor::Any(parts, at) => *at >= parts.len(),
+        }
+    }
+
+    /// Candidates that are known so far to be no more than those of the part that ends first.
+    fn found(&self) -> usize {
+        match self {
+            Cursor::Nothing => 0,
+            Cursor::Scan(scan) => scan.found.len(),
+            Cursor::All(parts) => parts.iter().map(Cursor::found).min().unwrap_or(0),
+            Cursor::Any(parts, _) => parts.iter().map(Cursor::found).sum(),
         }
     }
 

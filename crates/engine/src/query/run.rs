@@ -196,7 +196,9 @@ impl<'q> Run<'q> {
         if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.tuning.few_items)? {
             return Ok(None);
         }
-        let Some(bound) = lookup::bind(self.filter, self.view, self.query.span) else { return Ok(None) };
+        let Some(bound) = lookup::bind(self.filter, self.view, self.query.span, false) else {
+            return Ok(None);
+        };
         let started = self.query.timed.then(Instant::now);
         let found = lookup::collect(
             &bound.lookup,

@@ -39,16 +39,20 @@ enum Walked<'q> {
 
 impl<'q> Run<'q> {
     pub fn sorted(&mut self, after: Option<&SortPosition>, passed: u64) -> Ran<Option<QueryPosition>> {
-        let candidates = match self.filter {
-            Filter::Nothing => Some(Vec::new()),
-            _ => self.candidates()?,
-        };
         let walk = walk::find(self.query.prepared, self.filter, self.view)
             .filter(|_| !matches!(self.query.span, Span::Key { .. }))
             // Positions among items without an entry are none that a walk could go on from.
             .filter(|walk| !walk.misses_undefined || !after.is_some_and(is_undefined));
-        let Some(walk) = walk.filter(|walk| self.is_worth_walking(walk, candidates.as_deref(), passed))
-        else {
+        // An index that has the filter's items together, in order, is hard to beat.
+        let at_once =
+            walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, passed));
+        let candidates = match self.filter {
+            Filter::Nothing => Some(Vec::new()),
+            _ if at_once => None,
+            _ => self.candidates()?,
+        };
+        let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), passed));
+        let Some(walk) = walk else {
             return self.sorted_in_memory(after, passed, candidates);
         };
         self.report.walk(&walk.text);
@@ -60,7 +64,10 @@ impl<'q> Run<'q> {
                 let (after, passed) = (execution.sort_position().cloned(), execution.passed());
                 self.sorted_in_memory(after.as_ref(), passed, candidates)
             }
-            Walked::LongRun => self.sorted_in_memory(after, passed, candidates),
+            Walked::LongRun => {
+                let candidates = if at_once { self.candidates()? } else { candidates };
+                self.sorted_in_memory(after, passed, candidates)
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Random containers, items and queries, and the comparison of paged, planned queries with the naive evaluator.
 
+#![allow(dead_code)]
+
 mod generate;
 
 use std::collections::BTreeMap;
@@ -49,6 +51,11 @@ impl SystemProperties for TestSystem {
 type Answer = Result<Vec<String>, String>;
 
 impl Case {
+    /// A container that is there, under the usual figures.
+    pub fn of(fixture: Fixture) -> Case {
+        Case { fixture, tuning: Tuning::default() }
+    }
+
     pub fn new(dice: &mut Dice) -> Case {
         let throughput = if dice.one_in(3) { 25_000 } else { 400 };
         let store = Arc::new(MemoryStore::new());
@@ -124,7 +131,14 @@ impl Case {
     }
 
     /// All pages of a query, one after the other.
-    fn planned(&self, partition: &Partition, scope: &Scope, prepared: &Prepared, rows: usize) -> Answer {
+    fn planned(
+        &self,
+        partition: &Partition,
+        scope: &Scope,
+        prepared: &Prepared,
+        rows: usize,
+        ways: &mut BTreeMap<String, u64>,
+    ) -> Answer {
         let mut all = Vec::new();
         let mut from: Option<QueryPosition> = None;
         for _ in 0..10_000 {
@@ -134,6 +148,9 @@ impl Case {
                 Err(QueryFailure::Engine(error)) => panic!("{error:?}"),
             };
             assert!(found.len() <= rows.max(1));
+            let way = page.report.to_string();
+            let way = way.split([' ', ',']).next().unwrap_or_default();
+            *ways.entry(way.to_owned()).or_default() += 1;
             all.extend(found);
             match page.next {
                 None => return Ok(all),
@@ -193,7 +210,7 @@ fn scopes(partition: &Partition, dice: &mut Dice) -> Vec<Scope> {
     scopes
 }
 
-pub fn check_case(seed: u64) {
+pub fn check_case(seed: u64, ways: &mut BTreeMap<String, u64>) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
     let case = Case::new(&mut dice);
     for _ in 0..40 {
@@ -211,7 +228,7 @@ pub fn check_case(seed: u64) {
                 }
                 let expected = case.naive(&scope, &prepared);
                 for rows in [1_000, 1 + dice.below(7)] {
-                    let found = case.planned(&partition, &scope, &prepared, rows);
+                    let found = case.planned(&partition, &scope, &prepared, rows, ways);
                     // Only small spans are shown in order of creation; a larger one has an order of its own.
                     let (found, expected) = match case.has_order(&prepared) {
                         true => (found, expected.clone()),

@@ -55,8 +55,20 @@ pub struct Scan {
     pub exact: bool,
     /// Whether it looks for strings that begin alike.
     pub prefix: bool,
-    /// The condition, for people.
-    pub text: String,
+}
+
+/// For people.
+impl std::fmt::Display for Scan {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let points = self.ranges.iter().filter(|range| range.is_point()).count();
+        match (points, self.ranges.len()) {
+            (1, 1) => write!(out, "{}: one value", self.place)?,
+            (points, all) if points == all => write!(out, "{}: {points} values", self.place)?,
+            (_, 1) => write!(out, "{}: one range", self.place)?,
+            (_, all) => write!(out, "{}: {all} ranges", self.place)?,
+        }
+        if self.check.is_some() { out.write_str(", checked") } else { Ok(()) }
+    }
 }
 
 /// A condition on the value at one place.
@@ -64,7 +76,14 @@ pub struct Scan {
 pub struct Check {
     node: Node,
     /// How many of a hundred entries are thought to pass, for choosing between plans.
-    pub percent: u32,
+    percent: u32,
+}
+
+impl Check {
+    /// Whether it is likely to let so little through that finding items by it is better than reading them all.
+    pub fn is_selective(&self) -> bool {
+        self.percent <= predicate::SEARCH_PERCENT
+    }
 }
 
 impl Filter {
@@ -137,7 +156,6 @@ impl Filter {
             {
                 other.ranges = union([other.ranges.clone(), scan.ranges.clone()].concat());
                 other.exact &= scan.exact;
-                other.text = format!("{} OR {}", other.text, scan.text);
                 continue;
             }
             merged.push(part);
@@ -168,7 +186,6 @@ fn merge_ranges(parts: Vec<Filter>) -> Option<Vec<Filter>> {
             }
             other.check = other.check.take().or_else(|| scan.check.clone());
             other.exact &= scan.exact;
-            other.text = format!("{} AND {}", other.text, scan.text);
             continue;
         }
         merged.push(part);

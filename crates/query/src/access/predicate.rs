@@ -16,7 +16,7 @@ use crate::prepared::Prepared;
 
 /// How many of a hundred values conditions of a kind are thought to let through.
 const EQUALITY_PERCENT: u32 = 3;
-const SEARCH_PERCENT: u32 = 10;
+pub(super) const SEARCH_PERCENT: u32 = 10;
 const OTHER_PERCENT: u32 = 40;
 
 /// Integers from here on are doubles once a query touches them, so entries no longer decide.
@@ -216,8 +216,7 @@ impl Reader<'_> {
             return Some(Filter::Nothing);
         }
         let exact = ranges.exact && place.is_single();
-        let text = describe(&place, &ranges.ranges);
-        Some(Filter::Scan(Scan { place, ranges: ranges.ranges, check: None, exact, prefix, text }))
+        Some(Filter::Scan(Scan { place, ranges: ranges.ranges, check: None, exact, prefix }))
     }
 
     /// A condition on one place that only evaluating tells.
@@ -251,19 +250,8 @@ impl Reader<'_> {
         if holds_undefined {
             return Filter::Everything;
         }
-        let text = format!("{place}: checked");
         let check = Some(Check { node: node.clone(), percent });
-        Filter::Scan(Scan { place, ranges, check, exact: true, prefix: false, text })
-    }
-}
-
-fn describe(place: &Place, ranges: &[ValueRange]) -> String {
-    let points = ranges.iter().filter(|range| range.is_point()).count();
-    match (points, ranges.len()) {
-        (1, 1) => format!("{place} = one value"),
-        (points, all) if points == all => format!("{place}: {points} values"),
-        (_, 1) => format!("{place}: one range"),
-        (_, all) => format!("{place}: {all} ranges"),
+        Filter::Scan(Scan { place, ranges, check, exact: true, prefix: false })
     }
 }
 

@@ -1,0 +1,83 @@
+//! Golden files of plans: `tests/golden/explain/*.txt`, which anyone can add to.
+//!
+//! ```text
+//! policy {"compositeIndexes":[…]}        the indexing policy; the default where there is none
+//! fill 2000                              so many items: id, pk of 20, n, city of 50, email, tags, sometimes rare
+//!
+//! > SELECT …                             a query, and what its first page did
+//! …
+//! ```
+//!
+//! `ORRERY_SNAPSHOTS=write` writes what is found instead of comparing.
+
+mod items_support;
+mod query_support;
+
+use std::path::Path;
+
+use items_support::Fixture;
+use orrery_engine::Scope;
+use query_support::Case;
+use serde_json::{Value, json};
+
+fn item(at: usize) -> String {
+    let rare = if at % 500 == 7 { ",\"rare\":true" } else { "" };
+    format!(
+        r#"{{"id":"i{at}","pk":"p{}","n":{},"city":"c{}","email":"user{at}@example.org","tags":["t{}","t{}"]{rare}}}"#,
+        at % 20,
+        at * 7919 % 100_003,
+        at % 50,
+        at % 10,
+        at % 7,
+    )
+}
+
+fn explained(file: &str) -> String {
+    let mut policy = json!({});
+    let mut out = String::new();
+    let mut case: Option<Case> = None;
+    let mut answering = false;
+    for line in file.lines() {
+        if let Some(text) = line.strip_prefix("policy ") {
+            let parsed: Value = serde_json::from_str(text).unwrap();
+            policy = json!({ "indexingPolicy": parsed });
+        } else if let Some(count) = line.strip_prefix("fill ") {
+            let fixture = Fixture::new(policy.clone());
+            for at in 0..count.parse().unwrap() {
+                fixture.create(&item(at)).unwrap();
+            }
+            case = Some(Case::of(fixture));
+        } else if let Some(query) = line.strip_prefix("> ") {
+            let case = case.as_ref().expect("fill comes before queries");
+            let prepared = case.prepare(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+            let partition = case.partitions().remove(0);
+            let (_, page) = case.page(&partition, &Scope::All, &prepared, None, 100).unwrap();
+            out.push_str(&format!("> {query}\n{}\n\n", page.report));
+            answering = true;
+            continue;
+        } else if answering {
+            continue;
+        }
+        answering = false;
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn plans_are_as_the_golden_files_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/explain");
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for path in files {
+        let written = std::fs::read_to_string(&path).unwrap();
+        let found = explained(&written);
+        if std::env::var("ORRERY_SNAPSHOTS").is_ok_and(|mode| mode == "write") {
+            std::fs::write(&path, found).unwrap();
+        } else {
+            assert_eq!(found, written, "{}", path.display());
+        }
+    }
+}
