@@ -27,8 +27,8 @@ use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::{
-    account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
-    permissions, query, ranges, splits, users,
+    account, batch, budget, changes, conflicts, containers, databases, feed, items, offers,
+    partition_key_delete, permissions, query, ranges, splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -246,7 +246,7 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::Batch => batch::execute(context).await,
         Action::ListItems => context.lengthy(|| feed::read(context)),
         Action::ReadChanges => context.lengthy(|| changes::read(context)),
-        Action::QueryItems => context.lengthy(|| query::items::execute(context)),
+        Action::QueryItems => context.lengthy(|| budget::query(context, || query::items::execute(context))),
         Action::PlanQuery => query::plan::execute(context),
         Action::DeletePartitionKey => partition_key_delete::execute(context).await,
         Action::ReadAccount => account::read(context),
