@@ -8,13 +8,14 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use orrery_engine::{Container, Position, QueryPosition, Scope};
+use orrery_engine::{Container, Position, QueryPosition, RequestClass, Scope};
 use orrery_model::Epk;
 use orrery_query::merge::{Ask, Figures, MergePosition, SharePage, Shares, SortedPosition};
 use orrery_query::plan::QueryRange;
 
 use super::position::{Part, Start};
 use super::share::{Answered, ShareQuery};
+use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
 use crate::service::Target;
 
@@ -113,6 +114,10 @@ pub struct Partitions<'a> {
     pub degree: usize,
     /// Whether to ask ahead where later shares may not be needed.
     pub read_ahead: bool,
+    /// How the request is weighed against the budgets of its partitions.
+    pub class: RequestClass,
+    /// The partitions that have let the request in; each is asked once, however many pages it gives.
+    admitted: Vec<u32>,
     at: Option<Position>,
     figures: Figures,
 }
@@ -121,7 +126,18 @@ impl<'a> Partitions<'a> {
     pub fn new(target: &'a Target, session: &'a [(u32, u64)], shares: Vec<Share>) -> Partitions<'a> {
         let figures = Figures::default();
         let inherited = Vec::new();
-        Partitions { target, session, shares, inherited, degree: 1, read_ahead: false, at: None, figures }
+        Partitions {
+            target,
+            session,
+            shares,
+            inherited,
+            admitted: Vec::new(),
+            degree: 1,
+            read_ahead: false,
+            class: RequestClass::default(),
+            at: None,
+            figures,
+        }
     }
 
     /// Where the shares begin that a continuation speaks of. `None` when it cannot be told.
@@ -237,6 +253,24 @@ impl<'a> Partitions<'a> {
         query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
     }
 
+    /// Lets the request in at the partitions that it now turns to for the first time.
+    fn admit(&mut self, asks: &[Ask<'_>]) -> Result<()> {
+        for ask in asks {
+            let Some(share) = self.shares.get(ask.share) else { continue };
+            if !self.admitted.contains(&share.range) {
+                budget::admit_range(self.target, share.range, self.class)?;
+                self.admitted.push(share.range);
+            }
+        }
+        Ok(())
+    }
+
+    fn charge(&self, share: usize, charge_ru: f64) {
+        if let Some(share) = self.shares.get(share) {
+            budget::charge(self.target, &share.scope, self.class, Some(share.range), charge_ru);
+        }
+    }
+
     /// Runs the requests on this thread and as many others as can be had.
     fn ask_all(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
         let helpers = Helpers::take(asks.len().min(self.degree).saturating_sub(1));
@@ -286,21 +320,25 @@ impl Shares for Partitions<'_> {
     }
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>> {
+        self.admit(asks)?;
         let answers = match asks {
             [ask] => vec![self.ask(ask)],
             asks => self.ask_all(asks),
         };
         let mut pages = Vec::with_capacity(answers.len());
-        for answer in answers {
-            let (page, at) = answer?;
+        for (answer, ask) in answers.into_iter().zip(asks) {
+            let (page, at) =
+                answer.inspect_err(|error| self.charge(ask.share, error.charge_ru.unwrap_or(0.0)))?;
             self.at = self.at.or(at);
             pages.push(page);
         }
         Ok(pages)
     }
 
-    fn used(&mut self, _: usize, page: &SharePage) {
-        self.figures.charge_ru += page.figures.charge_ru;
+    fn used(&mut self, share: usize, page: &SharePage) {
+        let charge_ru = self.class.read_charge(page.figures.charge_ru);
+        self.charge(share, charge_ru);
+        self.figures.charge_ru += charge_ru;
         self.figures.loaded_items += page.figures.loaded_items;
         self.figures.loaded_bytes += page.figures.loaded_bytes;
     }
