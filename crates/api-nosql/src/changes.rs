@@ -24,7 +24,7 @@ use crate::items;
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
-use crate::{consistency, scope};
+use crate::{budget, consistency, scope};
 
 /// A list of positions longer than this is none of ours.
 const POSITIONS_MAX: usize = 10_000;
@@ -42,6 +42,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         |error| ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()));
     let partitions = target.container.partitions_of(&scope).map_err(engine)?;
     let start = Start::of_request(context)?;
+    let class = budget::admit(context, &target, &scope)?;
     let mut page = PageRequest {
         max_items: page_items(context)?,
         max_bytes: PAGE_BYTES_MAX,
@@ -66,7 +67,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         let part = part_of(&target, &scope, partition, single).map_err(engine)?;
         let changes = target.container.read_changes(&part, from, &page).map_err(engine)?;
         first.get_or_insert(changes.at);
-        charge_ru += changes.charge_ru;
+        let part_ru = class.read_charge(changes.charge_ru);
+        budget::charge(&target, &scope, class, Some(range), part_ru);
+        charge_ru += part_ru;
         positions.push((range, changes.lsn));
         page.max_items -= changes.items.len().min(page.max_items);
         let bytes: usize = changes.items.iter().map(|item| item.document.len()).sum();

@@ -11,7 +11,7 @@ use crate::items;
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::Context;
-use crate::{consistency, scope};
+use crate::{budget, consistency, scope};
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
@@ -26,6 +26,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         continuation: position,
         session: consistency::session(context)?,
     };
+    let class = budget::admit(context, &target, &scope)?;
     let page = target.container.read_feed(&scope, &page).map_err(|error| {
         ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
     })?;
@@ -39,7 +40,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         write_item(&mut out, &target.rid, item);
     }
     close_envelope(&mut out, page.items.len());
-    let mut answer = items::answer(context, &target, StatusCode::OK, items::at(page.at), page.charge_ru)
+    let charge_ru = class.read_charge(page.charge_ru);
+    budget::charge(&target, &scope, class, Some(page.at.range_id), charge_ru);
+    let mut answer = items::answer(context, &target, StatusCode::OK, items::at(page.at), charge_ru)
         .count(page.items.len())
         .body(out);
     if let Some(next) = &page.continuation {

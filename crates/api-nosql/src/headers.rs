@@ -45,8 +45,10 @@ names! {
     POPULATE_QUOTA = "x-ms-documentdb-populatequotainfo";
     POPULATE_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
     PREFER = "prefer";
+    PRIORITY_LEVEL = "x-ms-cosmos-priority-level";
     READ_KEY_TYPE = "x-ms-read-key-type";
     START_EPK = "x-ms-start-epk";
+    THROUGHPUT_BUCKET = "x-ms-cosmos-throughput-bucket";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
     VERSION = "x-ms-version";
     X_MS_DATE = "x-ms-date";
@@ -162,6 +164,8 @@ pub struct Answer {
     pub body: Bytes,
     pub charge_ru: f64,
     pub substatus: u32,
+    /// The partition that the answer comes from.
+    pub range: Option<u32>,
 }
 
 impl Answer {
@@ -170,7 +174,7 @@ impl Answer {
         let mut headers = HeaderMap::with_capacity(HEADERS_CAPACITY);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(GATEWAY_VERSION, service.gateway_version.clone());
-        Answer { status, headers, body: Bytes::new(), charge_ru: 0.0, substatus: 0 }
+        Answer { status, headers, body: Bytes::new(), charge_ru: 0.0, substatus: 0, range: None }
     }
 
     /// An answer of a partition or of the catalog.
@@ -206,6 +210,7 @@ impl Answer {
     }
 
     pub fn at(mut self, at: At) -> Answer {
+        self.range = at.range;
         let lsn = number(at.lsn);
         for name in [LLSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LLSN] {
             self.headers.insert(name, lsn.clone());

@@ -20,7 +20,7 @@ use crate::item_json::{parse_options, size_hint, write_item};
 use crate::rid::Rid;
 use crate::service::{Context, Target};
 use crate::write::push_u64;
-use crate::{binary_json, consistency, patch as patch_request, query, scope};
+use crate::{binary_json, budget, consistency, patch as patch_request, query, scope};
 
 /// What the service allows in one partition key value, in kilobytes; -1 is no limit.
 pub const QUOTA: &str =
@@ -32,6 +32,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     let options = ReadOptions {
         if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
         session: consistency::session(context)?,
+        class: budget::class(context)?,
     };
     let id = item_id(context, &target, &key)?;
     match target.container.read_item(&key, &id, &options) {
@@ -43,7 +44,8 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
             Ok(etag_of(answer, &reply.item).body(body))
         }
         Err(error) if error.kind == Kind::NotModified => {
-            let answer = answer(context, &target, StatusCode::NOT_MODIFIED, place(&target, &key), LOOK_UP_RU);
+            let at = place(&target, &key);
+            let answer = answer(context, &target, StatusCode::NOT_MODIFIED, at, error.charge_ru);
             // The client's own etag is the current one, or the item would have been sent.
             let known = context.headers.get(IF_NONE_MATCH).filter(|etag| etag.as_bytes() != b"*");
             Ok(match known {
@@ -113,6 +115,7 @@ async fn write(
         if_match: context.text(IF_MATCH).map(str::to_owned),
         if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
         session: consistency::session(context)?,
+        class: budget::class(context)?,
     };
     match target.container.write_item(key, write).await {
         Ok(reply) => Ok(written(context, target, &reply)),

@@ -22,6 +22,7 @@ mod auth;
 mod batch;
 mod binary_json;
 mod body;
+mod budget;
 mod changes;
 mod config;
 mod conflicts;

@@ -5,6 +5,8 @@
 
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
+use orrery_engine::offer::OfferChange;
+use orrery_engine::throughput::BUCKET_UNLIMITED;
 use orrery_engine::{Offer, OfferOwner, Throughput};
 use std::sync::Arc;
 
@@ -16,18 +18,21 @@ use crate::service::Context;
 use crate::write::{push_json_string, push_u64};
 use crate::{body, throughput};
 
-/// What share of an autoscale maximum is always in force.
-const AUTOSCALE_FLOOR_DIVISOR: u32 = 10;
 /// Autoscale maxima come in thousands; a manual value that becomes one is rounded up.
 const AUTOSCALE_STEP: u32 = 1_000;
 
+const PENDING: HeaderValue = HeaderValue::from_static("true");
 const NOT_PENDING: HeaderValue = HeaderValue::from_static("false");
 
+const SERVERLESS: &str = "Reading or replacing offers is not supported for serverless accounts.";
+
 pub fn list(context: &Context<'_>) -> Result<Answer> {
+    check_provisioned(context)?;
     feed(context).list(context)
 }
 
 pub fn query(context: &Context<'_>) -> Result<Answer> {
+    check_provisioned(context)?;
     feed(context).query(context)
 }
 
@@ -43,25 +48,31 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
 pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let offer = find(context)?;
     let body = body::object(context)?;
-    let wanted = if context.flag(headers::MIGRATE_TO_AUTOSCALE) {
+    let wanted: OfferChange = if context.flag(headers::MIGRATE_TO_AUTOSCALE) {
         let max = offer.throughput.ceiling().next_multiple_of(AUTOSCALE_STEP);
-        Throughput::Autoscale { max, increment_percent: 0 }
+        Throughput::Autoscale { max, increment_percent: 0 }.into()
     } else if context.flag(headers::MIGRATE_TO_MANUAL) {
-        Throughput::Manual(offer.throughput.ceiling())
+        Throughput::Manual(offer.throughput.ceiling()).into()
     } else {
         let content = body.get("content").ok_or_else(|| {
             ApiError::bad_request(
                 "The input content is invalid because the required properties - 'content; ' - are missing",
             )
         })?;
-        throughput::of_offer(content)?
+        OfferChange { throughput: throughput::of_offer(content)?, buckets: throughput::buckets_of(content)? }
     };
     let replaced = context.account().replace_offer(offer.number, wanted, context.text(IF_MATCH)).await;
     let offer = replaced.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
     Ok(one(context, &offer).charge(9.9))
 }
 
+/// A serverless account has no offers to speak of.
+fn check_provisioned(context: &Context<'_>) -> Result<()> {
+    if context.account().config().serverless { Err(ApiError::bad_request(SERVERLESS)) } else { Ok(()) }
+}
+
 fn find(context: &Context<'_>) -> Result<Arc<Offer>> {
+    check_provisioned(context)?;
     let number = match Rid::parse(context.path.id(0)) {
         Some(Rid::Offer(number)) => number,
         _ => return Err(ApiError::from_engine(orrery_engine::Error::not_found(), Plane::Resources)),
@@ -71,23 +82,25 @@ fn find(context: &Context<'_>) -> Result<Arc<Offer>> {
 
 fn feed<'a>(context: &Context<'_>) -> Feed<'a> {
     let offers = context.account().offers();
-    let entries = offers.iter().map(|offer| Entry { number: offer.number, json: json(offer) }).collect();
+    let entries =
+        offers.iter().map(|offer| Entry { number: offer.number, json: json(context, offer) }).collect();
     Feed { key: "Offers", rid: "", entries }
 }
 
 fn one(context: &Context<'_>, offer: &Offer) -> Answer {
     let lsn = context.catalog_at().lsn;
+    let pending = context.account().offer_is_pending(offer);
     context
         .answer(StatusCode::OK)
         .at(At { item_lsn: Some(lsn), ..At::catalog(lsn) })
         .etag(&offer.etag.to_string())
-        .set(headers::MIN_THROUGHPUT, headers::number(u64::from(offer.minimum)))
-        .set(headers::REPLACE_PENDING, NOT_PENDING)
-        .body(json(offer))
+        .set(headers::MIN_THROUGHPUT, headers::number(u64::from(context.account().offer_minimum(offer))))
+        .set(headers::REPLACE_PENDING, if pending { PENDING } else { NOT_PENDING })
+        .body(json(context, offer))
 }
 
 /// The service's member order.
-pub fn json(offer: &Offer) -> Vec<u8> {
+fn json(context: &Context<'_>, offer: &Offer) -> Vec<u8> {
     let mut owner_self = Vec::with_capacity(40);
     let owner_rid = match offer.owner {
         OfferOwner::Database(database) => {
@@ -110,11 +123,7 @@ pub fn json(offer: &Offer) -> Vec<u8> {
     out.extend_from_slice(b"\",\"offerType\":\"Invalid\",\"offerResourceId\":\"");
     out.extend_from_slice(owner_rid.as_bytes());
     out.extend_from_slice(b"\",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":");
-    let in_force = match offer.throughput {
-        Throughput::Manual(value) => value,
-        Throughput::Autoscale { max, .. } => max / AUTOSCALE_FLOOR_DIVISOR,
-    };
-    push_u64(&mut out, u64::from(in_force));
+    push_u64(&mut out, u64::from(context.account().throughput_in_force(offer)));
     out.extend_from_slice(b",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{\"maxThroughputEverProvisioned\":");
     push_u64(&mut out, u64::from(offer.throughput_max_ever));
     out.extend_from_slice(b",\"maxConsumedStorageEverInKB\":");
@@ -130,6 +139,10 @@ pub fn json(offer: &Offer) -> Vec<u8> {
         }
         out.push(b'}');
     }
+    push_buckets(&mut out, offer);
+    if context.account().offer_is_pending(offer) {
+        out.extend_from_slice(b",\"isOfferReplacePending\":true");
+    }
     out.extend_from_slice(b"},\"id\":\"");
     out.extend_from_slice(rid.as_bytes());
     out.extend_from_slice(b"\",\"_rid\":\"");
@@ -142,4 +155,25 @@ pub fn json(offer: &Offer) -> Vec<u8> {
     push_u64(&mut out, u64::from(offer.ts));
     out.push(b'}');
     out
+}
+
+/// The throughput buckets that are limits.
+fn push_buckets(out: &mut Vec<u8>, offer: &Offer) {
+    let mut limits =
+        offer.buckets.iter().enumerate().filter(|(_, percent)| **percent < BUCKET_UNLIMITED).peekable();
+    if limits.peek().is_none() {
+        return;
+    }
+    out.extend_from_slice(b",\"throughputBuckets\":[");
+    for (n, (index, percent)) in limits.enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"id\":");
+        push_u64(out, index as u64 + 1);
+        out.extend_from_slice(b",\"maxThroughputPercentage\":");
+        push_u64(out, u64::from(*percent));
+        out.push(b'}');
+    }
+    out.push(b']');
 }

@@ -1,6 +1,7 @@
 //! Throughput in requests: the headers of a creation and the content of an offer.
 
 use orrery_engine::Throughput;
+use orrery_engine::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
 use serde_json::Value;
 
 use crate::errors::{ApiError, Plane, Result};
@@ -49,6 +50,28 @@ pub fn of_offer(content: &Value) -> Result<Throughput> {
     }
 }
 
+/// The throughput buckets of an offer: `[{"id":1,"maxThroughputPercentage":30}]`, those that are not named unlimited.
+/// Without the member they stay as they are.
+pub fn buckets_of(content: &Value) -> Result<Option<[u8; BUCKETS_MAX]>> {
+    let Some(list) = content.get("throughputBuckets").filter(|list| !list.is_null()) else { return Ok(None) };
+    let wrong = || {
+        ApiError::bad_request(format!(
+            "The throughput buckets of the offer are invalid: each needs an id from 1 to {BUCKETS_MAX} and a maxThroughputPercentage from 1 to 100."
+        ))
+    };
+    let mut buckets = [BUCKET_UNLIMITED; BUCKETS_MAX];
+    for bucket in list.as_array().ok_or_else(wrong)? {
+        let number = |name: &str| bucket.get(name).and_then(Value::as_u64).ok_or_else(wrong);
+        let (id, percent) = (number("id")? as usize, number("maxThroughputPercentage")?);
+        let place = id.checked_sub(1).and_then(|index| buckets.get_mut(index)).ok_or_else(wrong)?;
+        *place = u8::try_from(percent)
+            .ok()
+            .filter(|percent| (1..=BUCKET_UNLIMITED).contains(percent))
+            .ok_or_else(wrong)?;
+    }
+    Ok(Some(buckets))
+}
+
 fn autoscale_of(settings: &Value) -> Result<Throughput> {
     let max = settings
         .get("maxThroughput")
@@ -70,6 +93,17 @@ fn engine(parsed: orrery_engine::Result<Throughput>) -> Result<Throughput> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn throughput_buckets_are_numbered_percentages() {
+        assert_eq!(buckets_of(&json!({})).unwrap(), None);
+        let some = json!({"throughputBuckets": [{"id": 2, "maxThroughputPercentage": 30}]});
+        assert_eq!(buckets_of(&some).unwrap(), Some([100, 30, 100, 100, 100]));
+        for (id, percent) in [(0, 30), (6, 30), (1, 0), (1, 101)] {
+            let bad = json!({"throughputBuckets": [{"id": id, "maxThroughputPercentage": percent}]});
+            assert_eq!(buckets_of(&bad).unwrap_err().status.as_u16(), 400, "{bad}");
+        }
+    }
 
     #[test]
     fn the_content_of_an_offer_is_manual_or_autoscale() {

@@ -21,10 +21,11 @@ use crate::definition::ContainerDefinition;
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
-use crate::offer::{Offer, OfferOwner, Throughput};
+use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
 use crate::partition::Partition;
 use crate::split::Splits;
 use crate::sweeper::Sweeper;
+use crate::throughput::Pool;
 
 /// A resource by its name or by the number inside its rid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct Database {
     pub(crate) identity: Arc<DatabaseIdentity>,
     pub(crate) containers: ArcSwap<Containers>,
     pub(crate) users: ArcSwap<Users>,
+    /// What its containers share; empty without an offer.
+    pub(crate) pool: Arc<Pool>,
 }
 
 impl Database {
@@ -62,6 +65,7 @@ impl Database {
             identity,
             containers: ArcSwap::default(),
             users: ArcSwap::default(),
+            pool: Arc::new(Pool::new()),
         }
     }
 
@@ -370,10 +374,10 @@ impl Account {
     pub async fn replace_offer(
         &self,
         number: u32,
-        throughput: Throughput,
+        change: impl Into<OfferChange>,
         if_match: Option<&str>,
     ) -> Result<Arc<Offer>> {
-        let if_match = if_match.map(str::to_owned);
-        self.change(move |writer| writer.replace_offer(number, throughput, if_match.as_deref())).await
+        let (change, if_match) = (change.into(), if_match.map(str::to_owned));
+        self.change(move |writer| writer.replace_offer(number, change, if_match.as_deref())).await
     }
 }

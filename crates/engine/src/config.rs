@@ -13,6 +13,12 @@ pub struct EngineConfig {
     /// Bytes that a container without a partition key may take.
     pub fixed_container_size_limit: u64,
     pub durability: Durability,
+    /// Refuse what exceeds the provisioned throughput. Charges are counted and reported either way.
+    pub throttling: bool,
+    /// Let idle partitions save up to five minutes of their share.
+    pub burst: bool,
+    /// No offers: every partition may spend a fixed rate.
+    pub serverless: bool,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -25,6 +31,9 @@ impl Default for EngineConfig {
             logical_partition_size_limit: 20 * GIB,
             fixed_container_size_limit: 10 * GIB,
             durability: Durability::Strict,
+            throttling: false,
+            burst: false,
+            serverless: false,
         }
     }
 }

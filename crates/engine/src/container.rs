@@ -30,6 +30,7 @@ use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span};
 use crate::item::{ItemReply, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::{Partition, RANGE_GONE, Submitted, settle};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
+use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
 
 /// What the service says when a key has fewer values than the container's definition has paths.
 const KEY_TOO_SHORT: &str = "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
@@ -43,6 +44,7 @@ pub struct ContainerCore {
     name: String,
     database: Arc<DatabaseIdentity>,
     version: ArcSwap<Version>,
+    supply: Supply,
     deleted: AtomicBool,
 }
 
@@ -84,6 +86,11 @@ impl ContainerCore {
         self.deleted.load(Ordering::Acquire)
     }
 
+    /// The throughput that the container's partitions divide.
+    pub(crate) fn supply(&self) -> &Supply {
+        &self.supply
+    }
+
     pub(crate) fn version(&self) -> Arc<Version> {
         self.version.load_full()
     }
@@ -122,12 +129,15 @@ impl Container {
         version: Version,
         map: RangeMap,
         shared: Arc<Shared>,
+        supply: Supply,
     ) -> Container {
+        supply.set_partitions(map.slots().len());
         let core = ContainerCore {
             number,
             name: version.definition.id.clone(),
             database,
             version: ArcSwap::from_pointee(version),
+            supply,
             deleted: AtomicBool::new(false),
         };
         Container { core: Arc::new(core), map: ArcSwap::from_pointee(map), shared }
@@ -261,6 +271,12 @@ impl Container {
         open.into_iter()
     }
 
+    /// Follows a changed offer: the new shares are in force for the next request. More throughput than the present
+    /// partitions can serve (`Supply::wants_partitions`) waits for splits.
+    pub(crate) fn throughput_changed(&self, total_ru: u32, buckets: [u8; BUCKETS_MAX]) {
+        self.core.supply.set_throughput(total_ru, buckets);
+    }
+
     pub(crate) fn set_version(&self, version: Version) {
         self.core.version.store(Arc::new(version));
     }
@@ -283,6 +299,7 @@ impl Container {
 
     /// Only for the catalog's writer, after the change is durable.
     pub(crate) fn set_map(&self, map: RangeMap) {
+        self.core.supply.set_partitions(map.slots().len());
         self.map.store(Arc::new(map));
     }
 
@@ -492,6 +509,27 @@ impl Container {
         key: &PartitionKey,
     ) -> impl Future<Output = Result<WriteAck>> + Send + use<> {
         self.routed_write(key, |partition, key, epk| partition.submit_purge(key, epk))
+    }
+
+    /// Lets a page in at the partition where it begins: the first of the scope, or the one that it goes on in.
+    pub fn admit_page(&self, scope: &Scope, after: Option<&Epk>, class: RequestClass) -> Result<()> {
+        let partitions = self.partitions_of(scope)?;
+        let at = after.and_then(|min| partitions.iter().find(|partition| partition.bounds().1 > min));
+        at.or(partitions.first()).map_or(Ok(()), |partition| partition.admit(class))
+    }
+
+    /// Charges a page where it was read.
+    pub fn charge_page(
+        &self,
+        range_id: u32,
+        class: RequestClass,
+        charge_ru: f64,
+        key: Option<&PartitionKey>,
+    ) {
+        // A range that was split meanwhile has nobody left to charge.
+        if let Ok(partition) = self.partition(range_id) {
+            partition.charge(class, charge_ru, key);
+        }
     }
 
     pub fn read_feed(&self, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {

@@ -4,12 +4,17 @@
 //! a failure can be repeated from its seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub trait Env: Send + Sync {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> u64;
     fn random_u64(&self) -> u64;
+
+    /// Nanoseconds since some moment of the past; never goes back, whatever happens to the calendar.
+    fn monotonic_ns(&self) -> u64 {
+        self.now_ms().saturating_mul(1_000_000)
+    }
 
     /// Seconds since 1970, as resources carry them in `_ts`.
     fn now_s(&self) -> u32 {
@@ -20,6 +25,7 @@ pub trait Env: Send + Sync {
 /// The machine's clock, and random numbers from a generator seeded once per process.
 pub struct SystemEnv {
     random: AtomicU64,
+    started: Instant,
 }
 
 impl SystemEnv {
@@ -28,7 +34,7 @@ impl SystemEnv {
         // a seed without a dependency. These numbers tell things apart; no secret is made of them.
         use std::hash::{BuildHasher, Hasher};
         let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-        SystemEnv { random: AtomicU64::new(seed) }
+        SystemEnv { random: AtomicU64::new(seed), started: Instant::now() }
     }
 }
 
@@ -46,6 +52,10 @@ impl Env for SystemEnv {
 
     fn random_u64(&self) -> u64 {
         next_random(&self.random)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 

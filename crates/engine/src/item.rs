@@ -11,6 +11,7 @@ use orrery_model::{PatchOp, Raw};
 
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
+use crate::throughput::RequestClass;
 
 /// Largest item, as JSON text.
 pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -67,6 +68,7 @@ pub type SessionRequirement = Vec<(u32, u64)>;
 pub struct ReadOptions {
     pub if_none_match: Option<String>,
     pub session: SessionRequirement,
+    pub class: RequestClass,
 }
 
 /// A write of one item, alone or inside a batch.
@@ -76,11 +78,19 @@ pub struct Write {
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
     pub session: SessionRequirement,
+    /// Of a batch, the class of its first operation counts.
+    pub class: RequestClass,
 }
 
 impl Write {
     pub fn new(operation: Operation) -> Write {
-        Write { operation, if_match: None, if_none_match: None, session: SessionRequirement::new() }
+        Write {
+            operation,
+            if_match: None,
+            if_none_match: None,
+            session: SessionRequirement::new(),
+            class: RequestClass::default(),
+        }
     }
 
     pub fn if_match(mut self, etag: impl Into<String>) -> Write {

@@ -14,6 +14,7 @@
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
 //! - `split/`: partitions that become two, or one again, while they serve.
+//! - `throughput/`: budgets of request units, and what partitions have spent.
 //! - `partition/`, `item`, `feed`, `batch`, `charge`: one physical partition and what happens inside.
 
 pub mod access;
@@ -35,6 +36,7 @@ pub mod query;
 mod ranges;
 pub mod split;
 pub mod sweeper;
+pub mod throughput;
 
 pub use access::{
     PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, RESOURCE_BYTES_MAX, USERS_MAX, User,
@@ -63,3 +65,4 @@ pub use query::{
     SystemProperties,
 };
 pub use ranges::RangeInfo;
+pub use throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};

@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::etag::Etag;
+use crate::throughput::BUCKETS_MAX;
 
 /// Lowest manual throughput.
 pub const MANUAL_MIN: u32 = 400;
@@ -16,6 +17,10 @@ pub const AUTOSCALE_MIN: u32 = 1_000;
 pub const MANUAL_STEP: u32 = 100;
 /// Autoscale maxima come in steps of this.
 pub const AUTOSCALE_STEP: u32 = 1_000;
+/// Containers that may share a database's lowest throughput, and what each further one adds to it.
+pub const SHARED_CONTAINERS_FREE: usize = 25;
+pub const SHARED_CONTAINER_MANUAL: u32 = 100;
+pub const SHARED_CONTAINER_AUTOSCALE: u32 = 1_000;
 /// Highest throughput of one database or container.
 pub const THROUGHPUT_MAX: u32 = 1_000_000;
 /// Highest throughput of a container without a partition key.
@@ -46,8 +51,24 @@ pub struct Offer {
     pub throughput_max_ever: u32,
     /// The most storage its owner held when the offer was last set.
     pub storage_max_ever_kb: u64,
+    /// The percentage of the throughput that each throughput bucket may use.
+    pub buckets: [u8; BUCKETS_MAX],
     pub etag: Etag,
     pub ts: u32,
+}
+
+/// What the replacement of an offer asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfferChange {
+    pub throughput: Throughput,
+    /// `None` leaves the throughput buckets as they are.
+    pub buckets: Option<[u8; BUCKETS_MAX]>,
+}
+
+impl From<Throughput> for OfferChange {
+    fn from(throughput: Throughput) -> OfferChange {
+        OfferChange { throughput, buckets: None }
+    }
 }
 
 impl Throughput {
@@ -92,6 +113,17 @@ impl Throughput {
         }
     }
 
+    /// The same for a database whose throughput so many containers share: those beyond the first 25 ask for more.
+    pub fn minimum_of(self, throughput_max_ever: u32, storage_max_ever_kb: u64, containers: usize) -> u32 {
+        let beyond = u32::try_from(containers.saturating_sub(SHARED_CONTAINERS_FREE)).unwrap_or(u32::MAX);
+        let (first, each) = match self {
+            Throughput::Manual(_) => (MANUAL_MIN, SHARED_CONTAINER_MANUAL),
+            Throughput::Autoscale { .. } => (AUTOSCALE_MIN, SHARED_CONTAINER_AUTOSCALE),
+        };
+        let shared = first.saturating_add(each.saturating_mul(beyond)).min(THROUGHPUT_MAX);
+        self.minimum(throughput_max_ever, storage_max_ever_kb).max(shared)
+    }
+
     pub(crate) fn check_new(self) -> Result<()> {
         self.check_within(self.minimum(0, 0), THROUGHPUT_MAX)
     }
@@ -105,9 +137,10 @@ impl Throughput {
         throughput_max_ever: u32,
         storage_max_ever_kb: u64,
         fixed: bool,
+        containers: usize,
     ) -> Result<()> {
         let max = if fixed { FIXED_THROUGHPUT_MAX } else { THROUGHPUT_MAX };
-        self.check_within(self.minimum(throughput_max_ever, storage_max_ever_kb), max)
+        self.check_within(self.minimum_of(throughput_max_ever, storage_max_ever_kb, containers), max)
     }
 
     fn check_within(self, min: u32, max: u32) -> Result<()> {
@@ -190,7 +223,9 @@ mod tests {
         assert_eq!(autoscale.minimum(1_000, 0), 1_000);
         assert_eq!(autoscale.minimum(50_000, 0), 5_000);
         assert_eq!(autoscale.minimum(1_000, 250 * 1024 * 1024), 3_000);
-        assert!(manual.check_replace(100_000, 0, false).is_err());
+        assert!(manual.check_replace(100_000, 0, false, 0).is_err());
         assert_eq!(manual.minimum(0, u64::MAX), THROUGHPUT_MAX);
+        assert_eq!((manual.minimum_of(0, 0, 25), manual.minimum_of(0, 0, 28)), (400, 700));
+        assert_eq!(autoscale.minimum_of(0, 0, 27), 3_000);
     }
 }

@@ -120,6 +120,12 @@ fn block(config: &Config, addresses: &[SocketAddr]) -> String {
         (false, Durability::Relaxed) => "relaxed (a crash may lose the last moments)",
     };
     row("durability", durability.into());
+    let throttling = match (config.throttling, config.serverless) {
+        (true, false) => "on (requests beyond the provisioned throughput get 429)",
+        (true, true) => "on (serverless: 5000 RU/s for each physical partition)",
+        (false, _) => "off (charges are reported, nothing is refused; --throttling on)",
+    };
+    row("throttling", throttling.into());
     match config.keys.well_known() {
         true => {
             row("key", "the emulator's well-known one (loopback only)".into());
@@ -142,6 +148,7 @@ fn json_line(config: &Config, addresses: &[SocketAddr]) -> String {
         "store": if config.ephemeral { "memory" } else { "embedded" },
         "data_dir": (!config.ephemeral).then(|| config.data_dir.display().to_string()),
         "durability": match config.durability { Durability::Strict => "strict", Durability::Relaxed => "relaxed" },
+        "throttling": if config.throttling { "on" } else { "off" },
         "key": if config.keys.well_known() { "well-known" } else { "configured" },
         "pid": std::process::id(),
     });
@@ -189,6 +196,7 @@ mod tests {
             "http://127.0.0.1:4711  https://127.0.0.1:4711",
             "embedded, in /data",
             "strict",
+            "throttling    off",
             "AccountEndpoint=http://127.0.0.1:4711/",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

@@ -28,6 +28,9 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
         partition_throughput_limit: config.partition_throughput_limit,
         partition_size_limit: config.partition_size_limit_bytes,
         logical_partition_size_limit: config.logical_partition_size_limit_bytes,
+        throttling: config.throttling,
+        burst: config.burst,
+        serverless: config.serverless,
         durability: match config.durability {
             Durability::Strict => orrery_storage::Durability::Strict,
             Durability::Relaxed => orrery_storage::Durability::Relaxed,

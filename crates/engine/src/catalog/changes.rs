@@ -21,7 +21,14 @@ use crate::container::{Container, Version};
 use crate::definition::{ContainerDefinition, names};
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
-use crate::offer::{MANUAL_MIN, Offer, OfferOwner, Throughput};
+use crate::offer::{MANUAL_MIN, Offer, OfferChange, OfferOwner, Throughput};
+use crate::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX, Supply};
+
+/// The service's words for throughput on an account that has none to give.
+const SERVERLESS_CONTAINER: &str =
+    "Setting offer throughput or autopilot on container is not supported for serverless accounts.";
+const SERVERLESS_DATABASE: &str =
+    "Setting offer throughput or autopilot on database is not supported for serverless accounts.";
 
 /// Databases.
 impl Writer {
@@ -32,6 +39,9 @@ impl Writer {
     ) -> Result<Arc<Database>> {
         names::check(&name)?;
         if let Some(throughput) = throughput {
+            if self.shared.config.serverless {
+                return Err(Error::bad_request(SERVERLESS_DATABASE));
+            }
             throughput.check_new()?;
         }
         let view = self.view.load();
@@ -53,6 +63,9 @@ impl Writer {
         };
         self.commit(change)?;
         let database = Arc::new(Database::new(number, row.name.clone(), Etag::new(lsn, ts), ts));
+        if let Some(offer) = &offer {
+            database.pool.set(offer.throughput.ceiling(), offer.buckets, &self.shared.config);
+        }
         self.databases.insert(number, row);
         self.publish(|view| {
             view.insert_database(database.clone());
@@ -146,7 +159,7 @@ impl Writer {
             Grant::Own(throughput) => {
                 Some(prepare_offer(&mut change, OfferOwner::Container(database.number, number), throughput)?)
             }
-            Grant::Shared(_) => None,
+            Grant::Shared(_) | Grant::Serverless => None,
         };
         self.commit(change)?;
 
@@ -154,7 +167,16 @@ impl Writer {
         let version = Version::new(definition, lsn, ts);
         let map = map_of_rows(&ranges, row.next_range);
         let identity = database.identity.clone();
-        let container = Arc::new(Container::new(number, identity, version, map, self.shared.clone()));
+        let config = self.shared.config.clone();
+        let supply = match grant {
+            Grant::Own(_) | Grant::Serverless => {
+                let fixed = version.definition.partition_key.system_key;
+                Supply::own(config, grant.throughput().ceiling(), fixed)
+            }
+            Grant::Shared(_) => Supply::shared(config, database.pool.clone()),
+        };
+        let container =
+            Arc::new(Container::new(number, identity, version, map, self.shared.clone(), supply));
         self.publish(|view| offer.into_iter().for_each(|offer| view.insert_offer(offer)));
         let mut containers = Containers::clone(&containers);
         containers.insert(container.clone());
@@ -234,6 +256,12 @@ impl Writer {
         definition: &ContainerDefinition,
         throughput: Option<Throughput>,
     ) -> Result<Grant> {
+        if self.shared.config.serverless {
+            return match throughput {
+                None => Ok(Grant::Serverless),
+                Some(_) => Err(Error::bad_request(SERVERLESS_CONTAINER)),
+            };
+        }
         let view = self.view.load();
         let shared = view.offer_of(OfferOwner::Database(database.number));
         match (throughput, shared) {
@@ -283,15 +311,16 @@ impl Writer {
     pub(crate) fn replace_offer(
         &mut self,
         number: u32,
-        throughput: Throughput,
+        wanted: OfferChange,
         if_match: Option<&str>,
     ) -> Result<Arc<Offer>> {
+        let throughput = wanted.throughput;
         let view = self.view.load_full();
         let old = view.offers.get(&number).ok_or_else(Error::not_found)?;
         check_match(old.etag, if_match)?;
-        let (fixed, size_bytes) = self.owner_facts(old.owner);
+        let (fixed, size_bytes, containers) = self.owner_facts(old.owner);
         let storage_max_ever_kb = old.storage_max_ever_kb.max(size_bytes / 1024);
-        throughput.check_replace(old.throughput_max_ever, storage_max_ever_kb, fixed)?;
+        throughput.check_replace(old.throughput_max_ever, storage_max_ever_kb, fixed, containers)?;
         let mut change = self.prepare();
         let row = OfferRow {
             lsn: change.meta.lsn,
@@ -300,27 +329,46 @@ impl Writer {
             throughput,
             throughput_max_ever: old.throughput_max_ever.max(throughput.ceiling()),
             storage_max_ever_kb,
+            buckets: wanted.buckets.unwrap_or(old.buckets),
         };
         change.put(RowKey::Offer(number), row.encode());
         self.commit(change)?;
         let offer = Arc::new(offer_of_row(number, &row));
         self.publish(|view| view.insert_offer(offer.clone()));
+        self.follow(&offer);
         Ok(offer)
     }
 
-    /// Whether the owner is a container without a key, and the bytes it holds.
-    fn owner_facts(&self, owner: OfferOwner) -> (bool, u64) {
+    /// Puts an offer into force.
+    fn follow(&self, offer: &Offer) {
+        let (OfferOwner::Database(number) | OfferOwner::Container(number, _)) = offer.owner;
+        let Ok(database) = self.database(number) else { return };
+        let total_ru = offer.throughput.ceiling();
+        match offer.owner {
+            OfferOwner::Database(_) => database.pool.set(total_ru, offer.buckets, &self.shared.config),
+            OfferOwner::Container(_, number) => {
+                if let Ok(container) = database.container(Ref::Number(number)) {
+                    container.throughput_changed(total_ru, offer.buckets);
+                }
+            }
+        }
+    }
+
+    /// Whether the owner is a container without a key, the bytes it holds, and how many containers share its throughput.
+    fn owner_facts(&self, owner: OfferOwner) -> (bool, u64, usize) {
         let (OfferOwner::Database(number) | OfferOwner::Container(number, _)) = owner;
-        let Ok(database) = self.database(number) else { return (false, 0) };
+        let Ok(database) = self.database(number) else { return (false, 0, 0) };
         match owner {
             OfferOwner::Database(_) => {
-                (false, database.containers().iter().map(|container| container.usage().size_bytes).sum())
+                let mut sharing = database.containers();
+                sharing.retain(|container| container.core().supply().is_shared());
+                (false, sharing.iter().map(|container| container.usage().size_bytes).sum(), sharing.len())
             }
             OfferOwner::Container(_, number) => match database.container(Ref::Number(number)) {
                 Ok(container) => {
-                    (container.definition().partition_key.system_key, container.usage().size_bytes)
+                    (container.definition().partition_key.system_key, container.usage().size_bytes, 0)
                 }
-                Err(_) => (false, 0),
+                Err(_) => (false, 0, 0),
             },
         }
     }
@@ -336,12 +384,16 @@ impl Writer {
 enum Grant {
     Own(Throughput),
     Shared(Throughput),
+    /// The account has no offers.
+    Serverless,
 }
 
 impl Grant {
     fn throughput(&self) -> Throughput {
-        let (Grant::Own(throughput) | Grant::Shared(throughput)) = self;
-        *throughput
+        match self {
+            Grant::Own(throughput) | Grant::Shared(throughput) => *throughput,
+            Grant::Serverless => Throughput::Manual(MANUAL_MIN),
+        }
     }
 }
 
@@ -360,6 +412,7 @@ fn prepare_offer(change: &mut Prepared, owner: OfferOwner, throughput: Throughpu
         throughput,
         throughput_max_ever: throughput.ceiling(),
         storage_max_ever_kb: 0,
+        buckets: [BUCKET_UNLIMITED; BUCKETS_MAX],
     };
     change.put(RowKey::Offer(number), row.encode());
     Ok(Arc::new(offer_of_row(number, &row)))

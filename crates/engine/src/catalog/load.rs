@@ -20,8 +20,9 @@ use crate::container::{Container, Version};
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
 use crate::etag::Etag;
-use crate::offer::Offer;
+use crate::offer::{MANUAL_MIN, Offer, OfferOwner};
 use crate::ranges::{RangeHistory, RangeInfo, RangeMap, Slot};
+use crate::throughput::Supply;
 
 /// The catalog as it was stored.
 pub(crate) struct Loaded {
@@ -75,6 +76,13 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
         }
     }
 
+    for offer in view.offers.values() {
+        if let OfferOwner::Database(number) = offer.owner
+            && let Some(database) = view.database(Ref::Number(number))
+        {
+            database.pool.set(offer.throughput.ceiling(), offer.buckets, &shared.config);
+        }
+    }
     let mut by_database: HashMap<u32, Containers> = HashMap::new();
     for ((database, number), (row, ranges)) in containers {
         let owner = view
@@ -85,7 +93,9 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
         let version = Version::new(definition, row.lsn, row.ts);
         let map = map_of_rows(&ranges, row.next_range);
         check_cover(&map).map_err(|what| damaged(&format!("container {number}: {what}")))?;
-        let container = Container::new(number, owner.identity.clone(), version, map, shared.clone());
+        let supply = supply_of(shared, &view, owner, number, &version.definition);
+        let identity = owner.identity.clone();
+        let container = Container::new(number, identity, version, map, shared.clone(), supply);
         by_database.entry(database).or_default().insert(Arc::new(container));
     }
     for (number, containers) in by_database {
@@ -127,8 +137,32 @@ pub(crate) fn offer_of_row(number: u32, row: &OfferRow) -> Offer {
         minimum: row.throughput.minimum(row.throughput_max_ever, row.storage_max_ever_kb),
         throughput_max_ever: row.throughput_max_ever,
         storage_max_ever_kb: row.storage_max_ever_kb,
+        buckets: row.buckets,
         etag: Etag::new(row.lsn, row.ts),
         ts: row.ts,
+    }
+}
+
+/// The throughput of a container: its own offer's, else its database's.
+fn supply_of(
+    shared: &Shared,
+    view: &View,
+    database: &Database,
+    container: u32,
+    definition: &ContainerDefinition,
+) -> Supply {
+    let config = shared.config.clone();
+    let own = view.offer_of(OfferOwner::Container(database.number, container));
+    match own {
+        None if database.pool.total_ru() > 0 => Supply::shared(config, database.pool.clone()),
+        own => {
+            let total_ru = own.map_or(MANUAL_MIN, |offer| offer.throughput.ceiling());
+            let supply = Supply::own(config, total_ru, definition.partition_key.system_key);
+            if let Some(offer) = own {
+                supply.set_throughput(total_ru, offer.buckets);
+            }
+            supply
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! | database | `01`, number | LSN, ts, next container number, name |
 //! | container | `02`, database, number | LSN, ts, next range id, definition as JSON text |
 //! | range | `03`, database, container, range id | LSN, ts, start LSN, space, status, owner, epoch, min, max, parents |
-//! | offer | `04`, number | LSN, ts, owner, throughput, highest throughput and storage ever |
+//! | offer | `04`, number | LSN, ts, owner, throughput, highest throughput and storage ever, percentages of throughput buckets if any |
 //! | drop | `05`, space | nothing: the space is to be dropped |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
@@ -21,6 +21,7 @@ use orrery_model::Epk;
 
 use crate::error::{Error, Result};
 use crate::offer::{OfferOwner, Throughput};
+use crate::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
 
 const TAG_META: u8 = 0;
 const TAG_DATABASE: u8 = 1;
@@ -111,6 +112,7 @@ pub(crate) struct OfferRow {
     pub(crate) throughput: Throughput,
     pub(crate) throughput_max_ever: u32,
     pub(crate) storage_max_ever_kb: u64,
+    pub(crate) buckets: [u8; BUCKETS_MAX],
 }
 
 impl RowKey {
@@ -275,6 +277,9 @@ impl OfferRow {
         put_u32(&mut out, percent);
         put_u32(&mut out, self.throughput_max_ever);
         put_u64(&mut out, self.storage_max_ever_kb);
+        if self.buckets != [BUCKET_UNLIMITED; BUCKETS_MAX] {
+            out.extend_from_slice(&self.buckets);
+        }
         out.into()
     }
 
@@ -292,7 +297,14 @@ impl OfferRow {
                 _ => return None,
             };
             let (throughput_max_ever, storage_max_ever_kb) = (r.u32()?, r.u64()?);
-            Some(OfferRow { lsn, ts, owner, throughput, throughput_max_ever, storage_max_ever_kb })
+            // Rows without throughput buckets, the usual ones, end here.
+            let mut buckets = [BUCKET_UNLIMITED; BUCKETS_MAX];
+            if !r.is_at_end() {
+                for percent in &mut buckets {
+                    *percent = r.u8()?;
+                }
+            }
+            Some(OfferRow { lsn, ts, owner, throughput, throughput_max_ever, storage_max_ever_kb, buckets })
         })
     }
 }
@@ -354,6 +366,10 @@ impl<'v> Reader<'v> {
         Some(*taken)
     }
 
+    fn is_at_end(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn u8(&mut self) -> Option<u8> {
         self.take::<1>().map(|[byte]| byte)
     }
@@ -405,6 +421,7 @@ mod tests {
             throughput: Throughput::Autoscale { max: 7_000, increment_percent: 20 },
             throughput_max_ever: 9_000,
             storage_max_ever_kb: 11,
+            buckets: [30, 100, 100, 100, 5],
         }
     }
 

@@ -16,6 +16,7 @@
 //! - `rows`, `target`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
 //! - `index`: index rows, their policies, and reading them. `scan`, `changes`: lists. `upkeep`: what the sweeper does.
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
+//! - `metering`, `survey`: what clients spend and hold.
 
 mod by_number;
 mod changes;
@@ -24,12 +25,14 @@ mod expiry;
 mod gate;
 mod handover;
 pub mod index;
+mod metering;
 mod patch;
 mod reader;
 mod rows;
 mod scan;
 mod sizes;
 mod state;
+mod survey;
 mod target;
 mod ticket;
 mod transaction;
@@ -55,6 +58,7 @@ use crate::definition::ContainerDefinition;
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, ItemReply, Position, ReadOptions};
+use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
 pub(crate) use copy::Successor;
@@ -71,6 +75,7 @@ use gate::Gate;
 use index::Index;
 use rows::{Base, FeedRow, Totals, decode_item, decode_lsn};
 use state::State;
+use survey::Survey;
 use target::Target;
 use ticket::Ticket;
 use upkeep::Agenda;
@@ -88,6 +93,8 @@ pub struct Partition {
     config: Arc<EngineConfig>,
     settings: ArcSwap<Settings>,
     shared: Arc<Shared>,
+    meter: Meter,
+    survey: Survey,
 }
 
 /// What follows from the container's present definition.
@@ -171,6 +178,8 @@ impl Partition {
             env: setup.env,
             config: setup.config,
             settings: ArcSwap::from_pointee(settings),
+            meter: Meter::new(),
+            survey: Survey::default(),
             shared: Arc::new(Shared {
                 state: Mutex::new(State::new(lsn + 1, totals, purges.clone())),
                 published: AtomicU64::new(lsn),
@@ -213,6 +222,14 @@ impl Partition {
         }
     }
 
+    /// The bytes at which it is due to be split; a container without a key has a limit of its own.
+    pub(crate) fn size_limit(&self) -> u64 {
+        match self.settings().definition.partition_key.system_key {
+            true => self.config.fixed_container_size_limit,
+            false => self.config.partition_size_limit,
+        }
+    }
+
     /// Refuses everything from now on: the container has been deleted.
     pub fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
@@ -246,19 +263,23 @@ impl Partition {
         id: &str,
         options: &ReadOptions,
     ) -> Result<ItemReply> {
+        self.metered(options.class, Some(key), || ((), self.read(key, epk, id, options))).1
+    }
+
+    fn read(&self, key: &PartitionKey, epk: &Epk, id: &str, options: &ReadOptions) -> Result<ItemReply> {
         let view = self.view(&options.session)?;
         let target = Target::new(epk, key, id);
         let found = self.snapshot()?.get(Table::Items, &target.key)?.map(decode_item).transpose()?;
         let Some(item) = found.filter(|item| view.shows(target.logical_partition(), item)) else {
-            return Err(item::not_found().charged(charge::LOOK_UP_RU));
+            return Err(item::not_found().charged(options.class.read_charge(charge::LOOK_UP_RU)));
         };
         if options.if_none_match.as_deref().is_some_and(|condition| item.etag.matches(condition)) {
-            return Err(
-                Error::new(Kind::NotModified, "The item has not changed.").charged(charge::LOOK_UP_RU)
-            );
+            let charge_ru = options.class.read_charge(charge::LOOK_UP_RU);
+            return Err(Error::new(Kind::NotModified, "The item has not changed.").charged(charge_ru));
         }
         let at = Position { range_id: self.range_id, lsn: view.lsn.max(item.lsn), item_lsn: item.lsn };
-        Ok(ItemReply { charge_ru: charge::read(item.document.len()), item, at })
+        let charge_ru = options.class.read_charge(charge::read(item.document.len()));
+        Ok(ItemReply { charge_ru, item, at })
     }
 
     /// What a reader must know before it takes its snapshot. In that order, a purge that ends in between cannot show

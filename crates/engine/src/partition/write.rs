@@ -16,6 +16,7 @@ use crate::batch::{self, BatchOperation, BatchReply, OperationResult};
 use crate::charge::{self, Version};
 use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, Operation, Outcome, Position, Write, WriteAck, WriteReply};
+use crate::throughput::RequestClass;
 
 /// Logical partitions that may be waiting to be emptied at the same time.
 const PURGES_MAX: usize = 1000;
@@ -33,6 +34,10 @@ const KEY_MISMATCH: &str = "PartitionKey extracted from document doesn't match t
 impl Partition {
     /// Writes one item.
     pub(crate) fn submit_item(&self, key: &PartitionKey, epk: &Epk, write: &Write) -> Submitted<WriteReply> {
+        self.metered(write.class, Some(key), || self.write_one(key, epk, write))
+    }
+
+    fn write_one(&self, key: &PartitionKey, epk: &Epk, write: &Write) -> Submitted<WriteReply> {
         let settings = self.settings();
         let prepared = self
             .check_session(write)
@@ -58,6 +63,16 @@ impl Partition {
 
     /// Writes every operation or none, in one commit. Later operations see what earlier ones did.
     pub(crate) fn submit_batch(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+        operations: &[BatchOperation],
+    ) -> Submitted<BatchReply> {
+        let class = operations.first().map(|first| first.class).unwrap_or_default();
+        self.metered(class, Some(key), || self.write_atomic(key, epk, operations))
+    }
+
+    fn write_atomic(
         &self,
         key: &PartitionKey,
         epk: &Epk,
@@ -123,6 +138,18 @@ impl Partition {
     /// Writes each operation that can be written, in one commit. Without `continue_on_error` those after the first
     /// failure are not tried.
     pub(crate) fn submit_bulk(
+        &self,
+        operations: &[(PartitionKey, BatchOperation)],
+        continue_on_error: bool,
+    ) -> Submitted<BatchReply> {
+        let class = operations.first().map(|(_, first)| first.class).unwrap_or_default();
+        // One key stands for the whole bulk; over many bulks the hot ones still show.
+        let any = self.env.random_u64() as usize % operations.len().max(1);
+        let key = operations.get(any).map(|(key, _)| key);
+        self.metered(class, key, || self.write_each(operations, continue_on_error))
+    }
+
+    fn write_each(
         &self,
         operations: &[(PartitionKey, BatchOperation)],
         continue_on_error: bool,
@@ -196,6 +223,10 @@ impl Partition {
 
     /// Deletes every item of a logical partition: one small commit hides them all, the sweeper removes their rows.
     pub(crate) fn submit_purge(&self, key: &PartitionKey, epk: &Epk) -> Submitted<WriteAck> {
+        self.metered(RequestClass::default(), Some(key), || self.purge(key, epk))
+    }
+
+    fn purge(&self, key: &PartitionKey, epk: &Epk) -> Submitted<WriteAck> {
         let settings = self.settings();
         let target = Target::new(epk, key, "");
         let outcome = target.check().map_err(|error| (None, error)).and_then(|()| {

@@ -41,6 +41,12 @@ pub struct Config {
     pub partition_throughput_limit: u32,
     pub partition_size_limit_bytes: u64,
     pub logical_partition_size_limit_bytes: u64,
+    /// Refuse what exceeds the provisioned throughput.
+    pub throttling: bool,
+    /// Let idle partitions save throughput for later.
+    pub burst: bool,
+    /// No offers; a fixed rate for every partition.
+    pub serverless: bool,
     pub cache_size_bytes: u64,
     pub durability: Durability,
     pub consistency: Consistency,

@@ -63,6 +63,8 @@ pub const CONSISTENCIES: [(&str, Consistency); 5] = [
     ("eventual", Consistency::Eventual),
 ];
 
+const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
+
 const PLACE: &str = "Where";
 const ACCESS: &str = "Access";
 const LIMITS: &str = "The account";
@@ -244,6 +246,35 @@ pub const SETTINGS: &[Setting] = &[
         group: LIMITS,
         help: "Size of a logical partition (all items of one partition key value)",
         set: |config, texts| put(&mut config.logical_partition_size_limit_bytes, size_bytes(last(texts)?)),
+    },
+    Setting {
+        name: "throttling",
+        value: "on|off",
+        default: "off",
+        repeats: false,
+        group: LIMITS,
+        help: "on: requests beyond the provisioned throughput are refused with 429, as on the service; off: charges are reported and nothing is refused",
+        set: |config, texts| put(&mut config.throttling, choice(last(texts)?, &ON_OFF)),
+    },
+    Setting {
+        name: "burst",
+        value: "on|off",
+        default: "off",
+        repeats: false,
+        group: LIMITS,
+        help: "on: partitions below 3000 RU/s save up to 5 minutes of unused throughput and spend it at up to 3000 RU/s; needs --throttling on",
+        set: |config, texts| put(&mut config.burst, choice(last(texts)?, &ON_OFF)),
+    },
+    Setting {
+        name: "capacity",
+        value: "MODE",
+        default: "provisioned",
+        repeats: false,
+        group: LIMITS,
+        help: "provisioned: throughput by offers; serverless: no offers, 5000 RU/s for every physical partition",
+        set: |config, texts| {
+            put(&mut config.serverless, choice(last(texts)?, &[("provisioned", false), ("serverless", true)]))
+        },
     },
     Setting {
         name: "consistency",
@@ -440,6 +471,9 @@ pub fn defaults() -> Config {
         durability: Durability::Strict,
         consistency: Consistency::Session,
         cross_partition_queries: CrossPartitionQueries::Sdk,
+        throttling: false,
+        burst: false,
+        serverless: false,
         account_name: "orrery".into(),
         region: "Local".into(),
         tls: TlsMode::Optional,
