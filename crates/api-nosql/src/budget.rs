@@ -1,16 +1,16 @@
 //! How a request is weighed against the throughput: its class by its headers, and the pages of feeds and queries.
 //!
-//! Items and batches are admitted and charged by the engine, which knows their partition. A page may cross partitions:
-//! it is admitted by the one it begins in, and charged to the one its answer names.
+//! Items and batches are admitted and charged by the engine, which knows their partition. A page of a list is admitted by
+//! the partition it begins in and charged to it; a query by every partition it turns to, each for its own part.
 
 use orrery_engine::{RequestClass, Scope};
 use orrery_model::PartitionKey;
 
 use crate::config::ConsistencyLevel;
 use crate::errors::{ApiError, Plane, Result};
-use crate::headers::{self, Answer};
+use crate::headers::{self, At};
 use crate::service::{Context, Target};
-use crate::{consistency, items, scope};
+use crate::{consistency, items};
 
 /// The class that the headers of a request give it.
 pub fn class(context: &Context<'_>) -> Result<RequestClass> {
@@ -46,6 +46,14 @@ pub fn admit(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<Re
     Ok(class)
 }
 
+/// Lets a query in at one of its partitions.
+pub fn admit_range(target: &Target, range: u32, class: RequestClass) -> Result<()> {
+    // A range that is gone is told by whoever reads it.
+    let Ok(partition) = target.container.partition(range) else { return Ok(()) };
+    let at = At::range(range, partition.lsn());
+    partition.admit(class).map_err(|error| ApiError::from_engine(error, Plane::Items).at(at))
+}
+
 /// Charges a page to the partition that its answer names.
 pub fn charge(target: &Target, scope: &Scope, class: RequestClass, range: Option<u32>, charge_ru: f64) {
     let key = match scope {
@@ -54,26 +62,5 @@ pub fn charge(target: &Target, scope: &Scope, class: RequestClass, range: Option
     };
     if let Some(range) = range {
         target.container.charge_page(range, class, charge_ru, key);
-    }
-}
-
-/// A query's page: admitted, run, and charged for whatever came out.
-pub fn query(context: &Context<'_>, run: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
-    let target = context.container_inside()?;
-    let scope = scope::of_request(context, &target)?;
-    let class = admit(context, &target, &scope)?;
-    let outcome = run();
-    match outcome {
-        Ok(answer) => {
-            let charge_ru = class.read_charge(answer.charge_ru);
-            charge(&target, &scope, class, answer.range, charge_ru);
-            Ok(if class.reads_twice { answer.charge(charge_ru) } else { answer })
-        }
-        Err(error) => {
-            if let (Some(charge_ru), Some(at)) = (error.charge_ru, error.at) {
-                charge(&target, &scope, class, at.range, charge_ru);
-            }
-            Err(error)
-        }
     }
 }

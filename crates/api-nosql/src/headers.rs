@@ -164,8 +164,6 @@ pub struct Answer {
     pub body: Bytes,
     pub charge_ru: f64,
     pub substatus: u32,
-    /// The partition that the answer comes from.
-    pub range: Option<u32>,
 }
 
 impl Answer {
@@ -174,7 +172,7 @@ impl Answer {
         let mut headers = HeaderMap::with_capacity(HEADERS_CAPACITY);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(GATEWAY_VERSION, service.gateway_version.clone());
-        Answer { status, headers, body: Bytes::new(), charge_ru: 0.0, substatus: 0, range: None }
+        Answer { status, headers, body: Bytes::new(), charge_ru: 0.0, substatus: 0 }
     }
 
     /// An answer of a partition or of the catalog.
@@ -210,7 +208,6 @@ impl Answer {
     }
 
     pub fn at(mut self, at: At) -> Answer {
-        self.range = at.range;
         let lsn = number(at.lsn);
         for name in [LLSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LLSN] {
             self.headers.insert(name, lsn.clone());

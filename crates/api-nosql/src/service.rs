@@ -27,7 +27,7 @@ use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::{
-    account, batch, budget, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
+    account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
     permissions, query, ranges, users,
 };
 
@@ -246,7 +246,7 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::Batch => batch::execute(context).await,
         Action::ListItems => context.lengthy(|| feed::read(context)),
         Action::ReadChanges => context.lengthy(|| changes::read(context)),
-        Action::QueryItems => context.lengthy(|| budget::query(context, || query::items::execute(context))),
+        Action::QueryItems => context.lengthy(|| query::items::execute(context)),
         Action::PlanQuery => query::plan::execute(context),
         Action::DeletePartitionKey => partition_key_delete::execute(context).await,
         Action::ReadAccount => account::read(context),

@@ -25,7 +25,7 @@ use crate::headers::{self, Answer};
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
-use crate::{consistency, continuation, items, scope};
+use crate::{budget, consistency, continuation, items, scope};
 
 const EXECUTION_INFO: HeaderValue =
     HeaderValue::from_static("{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}");
@@ -46,6 +46,7 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
         false => Mark::of_text(&request.text, &request.parameters),
     };
     let mut partitions = Partitions::new(&target, &session, place.shares);
+    partitions.class = budget::class(context)?;
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
     let start = match continuation::of_request(context, &target.rid, inside)? {

@@ -8,12 +8,13 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use orrery_engine::{Container, Position, Scope};
+use orrery_engine::{Container, Position, RequestClass, Scope};
 use orrery_model::Epk;
 use orrery_query::merge::{Ask, Figures, SharePage, Shares};
 use orrery_query::plan::QueryRange;
 
 use super::share::{Answered, ShareQuery};
+use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
 use crate::service::Target;
 
@@ -27,6 +28,8 @@ pub struct Share {
     pub scope: Scope,
     /// Where the partition begins, by which continuations know it.
     pub min: Epk,
+    /// The partition's range.
+    pub range: u32,
 }
 
 /// The shares of a request whose headers name its scope.
@@ -47,7 +50,7 @@ pub fn named(container: &Container, scope: &Scope) -> Result<Vec<Share>> {
             }
             None => scope.clone(),
         };
-        Share { scope, min: partition.bounds().0.clone() }
+        Share { scope, min: partition.bounds().0.clone(), range: partition.range_id() }
     };
     Ok(partitions.iter().map(share).collect())
 }
@@ -76,10 +79,10 @@ pub fn filtered(container: &Container, ranges: &[QueryRange]) -> Vec<Share> {
         } else {
             Scope::Epk { min, max, range: Some(partition.id) }
         };
-        shares.push(Share { scope, min: partition.min.clone() });
+        shares.push(Share { scope, min: partition.min.clone(), range: partition.id });
     }
     if let (true, Some(first)) = (shares.is_empty(), all.first()) {
-        shares.push(Share { scope: Scope::Range(first.id), min: first.min.clone() });
+        shares.push(Share { scope: Scope::Range(first.id), min: first.min.clone(), range: first.id });
     }
     shares
 }
@@ -105,14 +108,27 @@ pub struct Partitions<'a> {
     pub degree: usize,
     /// Whether to ask ahead where later shares may not be needed.
     pub read_ahead: bool,
+    /// How the request is weighed against the budgets of its partitions.
+    pub class: RequestClass,
+    /// The shares that have let the request in; each is asked once, however many pages it gives.
+    admitted: Vec<bool>,
     at: Option<Position>,
     figures: Figures,
 }
 
 impl<'a> Partitions<'a> {
     pub fn new(target: &'a Target, session: &'a [(u32, u64)], shares: Vec<Share>) -> Partitions<'a> {
-        let figures = Figures::default();
-        Partitions { target, session, shares, degree: 1, read_ahead: false, at: None, figures }
+        Partitions {
+            target,
+            session,
+            admitted: vec![false; shares.len()],
+            shares,
+            degree: 1,
+            read_ahead: false,
+            class: RequestClass::default(),
+            at: None,
+            figures: Figures::default(),
+        }
     }
 
     /// Where the first share that was read stood.
@@ -136,6 +152,28 @@ impl<'a> Partitions<'a> {
             rows: ask.rows,
         };
         query.page(ask.from)
+    }
+
+    /// Lets the request in at the partitions that it now turns to for the first time.
+    fn admit(&mut self, asks: &[Ask<'_>]) -> Result<()> {
+        for ask in asks {
+            let (Some(share), Some(admitted)) =
+                (self.shares.get(ask.share), self.admitted.get_mut(ask.share))
+            else {
+                continue;
+            };
+            if !*admitted {
+                budget::admit_range(self.target, share.range, self.class)?;
+                *admitted = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn charge(&self, share: usize, charge_ru: f64) {
+        if let Some(share) = self.shares.get(share) {
+            budget::charge(self.target, &share.scope, self.class, Some(share.range), charge_ru);
+        }
     }
 
     /// Runs the requests on this thread and as many others as can be had.
@@ -187,21 +225,25 @@ impl Shares for Partitions<'_> {
     }
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>> {
+        self.admit(asks)?;
         let answers = match asks {
             [ask] => vec![self.ask(ask)],
             asks => self.ask_all(asks),
         };
         let mut pages = Vec::with_capacity(answers.len());
-        for answer in answers {
-            let (page, at) = answer?;
+        for (answer, ask) in answers.into_iter().zip(asks) {
+            let (page, at) =
+                answer.inspect_err(|error| self.charge(ask.share, error.charge_ru.unwrap_or(0.0)))?;
             self.at = self.at.or(at);
             pages.push(page);
         }
         Ok(pages)
     }
 
-    fn used(&mut self, _: usize, page: &SharePage) {
-        self.figures.charge_ru += page.figures.charge_ru;
+    fn used(&mut self, share: usize, page: &SharePage) {
+        let charge_ru = self.class.read_charge(page.figures.charge_ru);
+        self.charge(share, charge_ru);
+        self.figures.charge_ru += charge_ru;
         self.figures.loaded_items += page.figures.loaded_items;
         self.figures.loaded_bytes += page.figures.loaded_bytes;
     }
