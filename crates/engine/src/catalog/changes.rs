@@ -175,8 +175,7 @@ impl Writer {
             }
             Grant::Shared(_) => Supply::shared(config, database.pool.clone()),
         };
-        let container =
-            Arc::new(Container::new(number, identity, version, map, self.shared.clone(), supply));
+        let container = Arc::new(Container::new(number, identity, version, map, self.shared.clone(), supply));
         self.publish(|view| offer.into_iter().for_each(|offer| view.insert_offer(offer)));
         let mut containers = Containers::clone(&containers);
         containers.insert(container.clone());
