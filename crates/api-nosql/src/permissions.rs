@@ -128,11 +128,8 @@ fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
         )));
     }
     let text = |name: &str| body[name].as_str().ok_or_else(|| ApiError::bad_request(INPUT_INVALID));
-    let mode = match text("permissionMode")? {
-        mode if mode.eq_ignore_ascii_case("read") => PermissionMode::Read,
-        mode if mode.eq_ignore_ascii_case("all") => PermissionMode::All,
-        _ => return Err(ApiError::bad_request(INPUT_INVALID)),
-    };
+    let mode_name = text("permissionMode")?;
+    let mode = PermissionMode::parse(mode_name).ok_or_else(|| ApiError::bad_request(INPUT_INVALID))?;
     let resource = text("resource")?;
     if GrantedLink::parse(resource).is_none() {
         return Err(ApiError::bad_request(INPUT_INVALID));
@@ -140,6 +137,7 @@ fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
     Ok(PermissionDefinition {
         name: text("id")?.to_owned(),
         mode,
+        mode_name: mode_name.to_owned(),
         resource: resource.to_owned(),
         partition_key: partition_key(&body)?,
     })
@@ -211,10 +209,9 @@ impl<'a> Issuer<'a> {
         let mut out = Vec::with_capacity(640);
         out.extend_from_slice(b"{\"id\":");
         push_json_string(&mut out, &definition.name);
-        out.extend_from_slice(match definition.mode {
-            PermissionMode::Read => b",\"permissionMode\":\"Read\",\"resource\":",
-            PermissionMode::All => b",\"permissionMode\":\"All\",\"resource\":",
-        });
+        out.extend_from_slice(b",\"permissionMode\":");
+        push_json_string(&mut out, &definition.mode_name);
+        out.extend_from_slice(b",\"resource\":");
         push_json_string(&mut out, &definition.resource);
         if let Some(key) = &definition.partition_key {
             out.extend_from_slice(b",\"resourcePartitionKey\":");

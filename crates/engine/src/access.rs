@@ -40,6 +40,8 @@ pub enum PermissionMode {
 pub struct PermissionDefinition {
     pub name: String,
     pub mode: PermissionMode,
+    /// The mode as the client wrote it, which is how it wants to read it.
+    pub mode_name: String,
     /// A link, as the client wrote it.
     pub resource: String,
     /// `None`: every key of the resource.
@@ -79,6 +81,17 @@ pub(crate) struct Users {
     by_name: HashMap<String, u32>,
     /// Of all users together.
     permissions: usize,
+}
+
+impl PermissionMode {
+    /// Clients write `All`, `all` and `ALL`.
+    pub fn parse(name: &str) -> Option<PermissionMode> {
+        match name {
+            name if name.eq_ignore_ascii_case("read") => Some(PermissionMode::Read),
+            name if name.eq_ignore_ascii_case("all") => Some(PermissionMode::All),
+            _ => None,
+        }
+    }
 }
 
 impl PermissionDefinition {

@@ -10,6 +10,7 @@ fn permission(name: &str, resource: &str, key: Option<&str>) -> PermissionDefini
     PermissionDefinition {
         name: name.to_owned(),
         mode: PermissionMode::Read,
+        mode_name: "read".to_owned(),
         resource: resource.to_owned(),
         partition_key: key.map(|text| PartitionKey::parse_header(text).expect("a key")),
     }

@@ -12,9 +12,6 @@ use super::rows::{Reader, put_bytes, put_u32, put_u64, start};
 use crate::access::{PermissionDefinition, PermissionMode, key_bytes};
 use crate::error::Result;
 
-const MODE_READ: u8 = 0;
-const MODE_ALL: u8 = 1;
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UserRow {
     pub(crate) lsn: u64,
@@ -52,10 +49,7 @@ impl PermissionRow {
         let mut out = start();
         put_u64(&mut out, self.lsn);
         put_u32(&mut out, self.ts);
-        out.push(match self.definition.mode {
-            PermissionMode::Read => MODE_READ,
-            PermissionMode::All => MODE_ALL,
-        });
+        put_bytes(&mut out, self.definition.mode_name.as_bytes());
         put_bytes(&mut out, self.definition.name.as_bytes());
         put_bytes(&mut out, self.definition.resource.as_bytes());
         // `[]` is a key, and its bytes are none: only the mark tells it from no key.
@@ -69,11 +63,8 @@ impl PermissionRow {
     pub(crate) fn decode(value: &[u8]) -> Result<PermissionRow> {
         Reader::read("permission", value, |r| {
             let (lsn, ts) = (r.u64()?, r.u32()?);
-            let mode = match r.u8()? {
-                MODE_READ => PermissionMode::Read,
-                MODE_ALL => PermissionMode::All,
-                _ => return None,
-            };
+            let mode_name = r.text()?;
+            let mode = PermissionMode::parse(&mode_name)?;
             let (name, resource) = (r.text()?, r.text()?);
             let partition_key = match r.u8()? {
                 0 => None,
@@ -83,7 +74,7 @@ impl PermissionRow {
             Some(PermissionRow {
                 lsn,
                 ts,
-                definition: PermissionDefinition { name, mode, resource, partition_key },
+                definition: PermissionDefinition { name, mode, mode_name, resource, partition_key },
             })
         })
     }
@@ -100,6 +91,7 @@ mod tests {
             definition: PermissionDefinition {
                 name: "grün".into(),
                 mode: PermissionMode::All,
+                mode_name: "aLL".into(),
                 resource: "dbs/d/colls/c".into(),
                 partition_key: key.map(|text| PartitionKey::parse_header(text).unwrap()),
             },

@@ -6,9 +6,11 @@ import static suite.Suite.equal;
 import static suite.Suite.item;
 import static suite.Suite.refused;
 
+import com.azure.cosmos.CosmosAsyncClient;
+import com.azure.cosmos.CosmosAsyncPermission;
+import com.azure.cosmos.CosmosAsyncUser;
 import com.azure.cosmos.CosmosClient;
 import com.azure.cosmos.CosmosContainer;
-import com.azure.cosmos.CosmosUser;
 import com.azure.cosmos.models.ContainerChildResourceType;
 import com.azure.cosmos.models.CosmosItemRequestOptions;
 import com.azure.cosmos.models.CosmosPermissionProperties;
@@ -27,8 +29,15 @@ final class AccessCases {
     /** A permission of a user of its own, as it came back with its token. */
     private static CosmosPermissionProperties grant(Suite suite, String name, CosmosPermissionProperties permission) {
         suite.database.createUser(new CosmosUserProperties().setId(name));
-        CosmosUser user = suite.database.getUser(name);
-        return user.createPermission(permission.setId("grant"), null).getProperties();
+        try (CosmosAsyncClient client = async()) {
+            CosmosAsyncUser user = client.getDatabase(suite.database.getId()).getUser(name);
+            return user.createPermission(permission.setId("grant"), null).block().getProperties();
+        }
+    }
+
+    /** Permissions are for the asynchronous client alone. */
+    private static CosmosAsyncClient async() {
+        return builder().key(System.getenv("COSMOS_KEY")).buildAsyncClient();
     }
 
     private static CosmosPermissionProperties on(String container, PermissionMode mode) {
@@ -55,15 +64,18 @@ final class AccessCases {
         cases.put("users and permissions are created, listed and deleted", suite -> {
             equal(suite.database.createUser(new CosmosUserProperties().setId("crud")).getStatusCode(), 201);
             refused(409, () -> suite.database.createUser(new CosmosUserProperties().setId("crud")));
-            CosmosUser user = suite.database.getUser("crud");
-            CosmosPermissionProperties permission = on("items", PermissionMode.READ).setId("p");
-            String token = user.createPermission(permission, null).getProperties().getToken();
-            check(token.startsWith("type=resource&ver=1&sig="), token);
-            equal(user.readAllPermissions().stream().count(), 1L);
-            equal(user.getPermission("p").read(null).getProperties().getPermissionMode(), PermissionMode.READ);
-            equal(user.getPermission("p").delete(null).getStatusCode(), 204);
-            equal(user.delete().getStatusCode(), 204);
-            refused(404, user::read);
+            try (CosmosAsyncClient client = async()) {
+                CosmosAsyncUser user = client.getDatabase(suite.database.getId()).getUser("crud");
+                CosmosPermissionProperties permission = on("items", PermissionMode.READ).setId("p");
+                String token = user.createPermission(permission, null).block().getProperties().getToken();
+                check(token.startsWith("type=resource&ver=1&sig="), token);
+                equal(user.readAllPermissions().count().block(), 1L);
+                CosmosAsyncPermission found = user.getPermission("p");
+                equal(found.read(null).block().getProperties().getPermissionMode(), PermissionMode.READ);
+                equal(found.delete(null).block().getStatusCode(), 204);
+            }
+            equal(suite.database.getUser("crud").delete().getStatusCode(), 204);
+            refused(404, () -> suite.database.getUser("crud").read());
         });
         cases.put("a read token reads and does not write", suite -> {
             suite.items.createItem(item("{'id':'read-only','pk':'p'}"));
