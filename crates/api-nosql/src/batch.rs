@@ -48,11 +48,14 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
         error
     };
     let operations = decode(context, &target).map_err(whole)?;
+    let atomic = context.flag(BATCH_ATOMIC);
     for operation in &operations {
-        context.limits.permits_key(operation.key.as_ref().unwrap_or(&key))?;
+        // A batch is written under the key of the request, whatever its operations say; bulk operations have their own.
+        let own = operation.key.as_ref().filter(|_| !atomic);
+        context.limits.permits_key(own.unwrap_or(&key))?;
     }
     let minimal: Vec<bool> = operations.iter().map(|operation| operation.minimal).collect();
-    let reply = if context.flag(BATCH_ATOMIC) {
+    let reply = if atomic {
         let partial = key.0.len() < target.container.definition().partition_key.paths.len();
         if partial && !target.container.definition().partition_key.system_key {
             let error = ApiError::bad_request(KEY_MISMATCH).substatus(substatus::PARTITION_KEY_MISMATCH);

@@ -372,7 +372,7 @@ impl World {
                 "batch" => {
                     headers.push(header("x-ms-cosmos-is-batch-request", "true"));
                     headers.push(header("x-ms-cosmos-batch-atomic", "true"));
-                    body = operations(&[("b1", None)]);
+                    body = operations(&[("b1", Some(value).filter(|key| !key.is_empty()))]);
                 }
                 "bulk" => {
                     headers.push(header("x-ms-cosmos-is-batch-request", "true"));
