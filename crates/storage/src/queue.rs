@@ -113,10 +113,18 @@ impl<T> Queue<T> {
         self.wake();
     }
 
-    /// Moves the next group into `group`, waiting while there is none, and then as long as `gather` allows for more.
+    /// Moves the next group into `group`, waiting as long as `gather` allows for a large one, and then for any.
     /// Returns false when the queue has ended. An empty group is a wake-up.
     pub(crate) fn take(&self, group: &mut Vec<T>, gather: Gather) -> bool {
         let mut state = self.state.lock();
+        if state.entries.len() < gather.entries && !state.woken && !state.ended {
+            // One wait for all of them, instead of one for the first and another for the rest: each costs two switches
+            // of threads.
+            let deadline = Instant::now() + gather.wait;
+            state.wanted = gather.entries;
+            // Whoever brings what is wanted resets the mark.
+            while state.wanted > 0 && !self.not_empty.wait_until(&mut state, deadline).timed_out() {}
+        }
         while state.entries.is_empty() && !state.woken {
             if state.ended {
                 state.dead = true;
@@ -124,12 +132,6 @@ impl<T> Queue<T> {
             }
             state.wanted = 1;
             self.not_empty.wait(&mut state);
-        }
-        if state.entries.len() < gather.entries && !state.woken && !state.ended {
-            let deadline = Instant::now() + gather.wait;
-            state.wanted = gather.entries;
-            // Whoever brings what is wanted resets the mark.
-            while state.wanted > 0 && !self.not_empty.wait_until(&mut state, deadline).timed_out() {}
         }
         state.wanted = 0;
         state.woken = false;

@@ -27,7 +27,7 @@ const DELAY_STEP: Duration = Duration::from_micros(100);
 /// Memtables of a tree that wait for their flush at which commits wait.
 const SEALED_MEMTABLES_MAX: usize = 3;
 /// The longest that a group waits for writers that were answered a moment ago and are expected back. Also bounded by
-/// half of what the last flush took, so that it never costs more than it saves.
+/// what the last flush took: whoever came a moment too late would have to wait that long for the next.
 const GATHER_MAX: Duration = Duration::from_micros(500);
 /// The longest single wait; a lost wake-up then costs a moment and not the store.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);
@@ -184,7 +184,7 @@ impl Committer {
             // without the others. Waiting for as many as last time makes one flush out of those two.
             gather = Gather {
                 entries: if flushed_in.is_zero() { 0 } else { entries.max(before) },
-                wait: GATHER_MAX.min(flushed_in / 2),
+                wait: GATHER_MAX.min(flushed_in),
             };
             before = entries;
         }
