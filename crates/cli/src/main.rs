@@ -14,6 +14,11 @@ use std::process::ExitCode;
 use clap::Command;
 use clap::error::ErrorKind;
 
+/// A document is larger than what the C library's allocator keeps per thread, and its rows are freed by other threads than
+/// made them: allocation was a tenth of a write. Huge pages are off because an idle server would hold twice the memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A wrong setting, as opposed to something that failed.
 #[derive(Debug)]
 pub struct Usage(pub String);
