@@ -1,8 +1,8 @@
 //! What the index costs: bytes on disk for each item, and CPU for each write, with and without it.
 //!
-//! `cargo run --release -p orrery-engine --example index_bench DIR [ITEMS]`: loads items of about a kilobyte with fifteen values
-//! into empty directories under `DIR`, one for each policy, with relaxed durability, so that what is measured is work and not the
-//! disk. CPU is that of the whole process, background work included.
+//! `cargo run --release -p orrery-engine --example index_bench DIR [ITEMS]`: loads items of about a kilobyte with
+//! fifteen values into empty directories under `DIR`, one for each policy, with relaxed durability, so that what is
+//! measured is work and not the disk. CPU is that of the whole process, background work included.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,11 @@ fn measure(path: &Path, items: usize, policy: serde_json::Value, name: &str) -> 
     Ok(per_item)
 }
 
-fn write(container: &Arc<Container>, items: impl Iterator<Item = usize>, revision: usize) -> Result<(), Failure> {
+fn write(
+    container: &Arc<Container>,
+    items: impl Iterator<Item = usize>,
+    revision: usize,
+) -> Result<(), Failure> {
     let mut under_way = std::collections::VecDeque::new();
     for n in items {
         let document: Bytes = parse_json(text(n, revision).as_bytes(), &ParseOptions::default())?.into();

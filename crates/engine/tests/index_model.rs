@@ -1,6 +1,6 @@
-//! The index against a fresh walk over all items: after random writes, patches, renames, expiry, purges, restarts and changes of
-//! policy, the rows are exactly those that the items should have, and a path that can be read has exactly the
-//! entries that a naive look at every item gives, also while a change of policy is being worked off.
+//! The index against a fresh walk over all items: after random writes, patches, renames, expiry, purges, restarts and
+//! changes of policy, the rows are exactly those that the items should have, and a path that can be read has exactly
+//! the entries that a naive look at every item gives, also while a change of policy is being worked off.
 
 mod items_support;
 
@@ -261,7 +261,7 @@ fn run(mut fixture: Fixture, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_index_is_what_a_fresh_walk_gives(steps in prop::collection::vec(step(), 1..50)) {

@@ -1,4 +1,5 @@
-//! Reading the index: spans, merges, positions, estimates, what is hidden, and what a change of policy shows while it runs.
+//! Reading the index: spans, merges, positions, estimates, what is hidden, and what a change of policy shows while it
+//! runs.
 
 mod items_support;
 
@@ -98,7 +99,8 @@ fn a_span_is_what_it_is_for_items() {
     let found = ids(&view, view.entries(n, &ValueRange::defined(), &logical, Direction::Reverse, None));
     assert_eq!(found.first().map(String::as_str), Some("274"));
     assert_eq!(found.len(), 10);
-    // Two halves of the hash space hold everything once, also when the cut goes through a key that shares its hash's start.
+    // Two halves of the hash space hold everything once, also when the cut goes through a key that shares its hash's
+    // start.
     let (min, max) = (view.bounds().0.clone(), view.bounds().1.clone());
     let halves = [Span::Epk { min, max: epk.clone() }, Span::Epk { min: epk, max }];
     for (path, range) in [(even, is_even), (n, ValueRange::defined())] {

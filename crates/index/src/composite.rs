@@ -1,7 +1,8 @@
 //! Composite keys: the values of several paths in a row, each ascending or descending.
 //!
-//! A descending component has every byte turned over, which reverses its order and leaves it free of prefixes. A missing
-//! value is the component `undefined`, so every item has exactly one key and an index answers for all of them.
+//! A descending component has every byte turned over, which reverses its order and leaves it free of prefixes. A
+//! missing value is the component `undefined`, so every item has exactly one key and an index answers for all of
+//! them.
 //!
 //! A range over a composite index fixes the first components and bounds the next one; what follows is free.
 
@@ -78,8 +79,9 @@ pub struct CompositeRange {
 }
 
 impl CompositeRange {
-    /// `equal`: a range for each component from the first on, of which all but the last must be points. `descending` are
-    /// the orders of the index's components. `None` when there are more ranges than components, or a range that is not the last is no point.
+    /// `equal`: a range for each component from the first on, of which all but the last must be points. `descending`
+    /// are the orders of the index's components. `None` when there are more ranges than components, or a range that
+    /// is not the last is no point.
     pub fn new(ranges: &[ValueRange], descending: &[bool]) -> Option<CompositeRange> {
         if ranges.len() > descending.len() {
             return None;

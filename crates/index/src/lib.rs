@@ -6,8 +6,8 @@
 //! without being told a length. [`decode`] gives the value back, so many queries never load the item.
 //!
 //! Two kinds of entries say less than the item does, and [`is_exact`] tells them: strings longer than
-//! [`STRING_BYTES_MAX`] are cut (a hash of the whole keeps look-ups by equality selective), and of arrays and objects with
-//! content only the kind is kept. Whoever reads such an entry asks the item.
+//! [`STRING_BYTES_MAX`] are cut (a hash of the whole keeps look-ups by equality selective), and of arrays and objects
+//! with content only the kind is kept. Whoever reads such an entry asks the item.
 //!
 //! - `value`, `number`: one value. `range`: the byte range of "everything above 5", "every string that starts with x".
 //! - `composite`: several values in one key, each ascending or descending.

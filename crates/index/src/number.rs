@@ -1,10 +1,10 @@
 //! Numbers in one order: integers of 64 bits exactly, doubles, and both against each other.
 //!
-//! The magnitude of a number is 77 bits: the 63 bits of the double that is the number rounded towards zero, whose order
-//! is numeric order, and 14 bits for what rounding took from an integer above 2^53 (at most 11). They are written seven
-//! bits to a byte, with the lowest bit saying whether more follows, and end at the last group that is not zero: 42 takes
-//! three bytes, a time in seconds six. A number that ends earlier has only zeros left, so it is less, as it should be.
-//! Negative numbers have every bit turned over.
+//! The magnitude of a number is 77 bits: the 63 bits of the double that is the number rounded towards zero, whose
+//! order is numeric order, and 14 bits for what rounding took from an integer above 2^53 (at most 11). They are
+//! written seven bits to a byte, with the lowest bit saying whether more follows, and end at the last group that is
+//! not zero: 42 takes three bytes, a time in seconds six. A number that ends earlier has only zeros left, so it is
+//! less, as it should be. Negative numbers have every bit turned over.
 
 use orrery_model::Number;
 

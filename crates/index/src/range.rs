@@ -1,8 +1,8 @@
 //! Ranges of values as ranges of bytes: what an equality, a comparison, a prefix or a type test reads from an index.
 //!
-//! A range is `[start, end)` over encodings and over everything that begins with them. It never leaves a wanted value out.
-//! Where its edges cut through entries that are inexact it holds a few too many, and they are inexact themselves, so
-//! whoever asks the item about inexact entries gets exactly the range.
+//! A range is `[start, end)` over encodings and over everything that begins with them. It never leaves a wanted value
+//! out. Where its edges cut through entries that are inexact it holds a few too many, and they are inexact
+//! themselves, so whoever asks the item about inexact entries gets exactly the range.
 
 use orrery_model::{Kind, Value};
 

@@ -12,10 +12,11 @@
 //! 40 00  40 01  object: empty, with content
 //! ```
 //!
-//! The type byte orders types as the language does. Byte order of strings is the order of their code points. The escapes
-//! keep strings in order because both bytes that are escaped sort below every other, and because the end (00) sorts below
-//! anything that may follow. A cut string sorts behind the string that is exactly its first part, and among the strings that share
-//! that part in no particular order, which is why such entries count as inexact. Gaps are left for further types.
+//! The type byte orders types as the language does. Byte order of strings is the order of their code points. The
+//! escapes keep strings in order because both bytes that are escaped sort below every other, and because the end (00)
+//! sorts below anything that may follow. A cut string sorts behind the string that is exactly its first part, and
+//! among the strings that share that part in no particular order, which is why such entries count as inexact. Gaps
+//! are left for further types.
 
 use orrery_model::{Kind, Raw, Value, murmur3_x86_32};
 
@@ -156,8 +157,8 @@ fn string_length(body: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// Whether an encoded value says all there is to say: equal entries are then equal values, and comparing entries compares
-/// values. When not, the item decides.
+/// Whether an encoded value says all there is to say: equal entries are then equal values, and comparing entries
+/// compares values. When not, the item decides.
 #[inline]
 pub fn is_exact(encoded: &[u8]) -> bool {
     match encoded.split_first() {

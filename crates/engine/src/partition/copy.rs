@@ -41,6 +41,8 @@ const COPY_ITEMS_PER_STEP: usize = 128;
 const COPY_BYTES_PER_STEP: usize = 256 * 1024;
 /// Changes applied by one commit of a catch-up.
 const CHANGES_PER_STEP: usize = 128;
+/// Bytes of rows after which a catch-up commits early: a commit has a limit, and items may have many index entries.
+const CHANGE_BYTES_PER_STEP: usize = 4 * 1024 * 1024;
 /// Rows looked at for a split point with one snapshot.
 const ROWS_PER_SNAPSHOT: usize = 50_000;
 
@@ -373,7 +375,8 @@ impl Partition {
                     view.shows_row(&change.key, item)
                 })?;
             }
-            if round.changes.is_multiple_of(CHANGES_PER_STEP as u64) {
+            let large = |successor: &Successor| successor.staged.size_bytes() > CHANGE_BYTES_PER_STEP;
+            if round.changes.is_multiple_of(CHANGES_PER_STEP as u64) || successors.iter().any(large) {
                 commit_all(successors)?;
             }
         }

@@ -25,6 +25,8 @@ use crate::error::{Kind, Result};
 
 /// Items removed in one commit.
 const REMOVALS_PER_COMMIT: usize = 100;
+/// ... and rows in bytes, which items with many index entries have. The first item always fits.
+const REMOVAL_BYTES_PER_COMMIT: usize = 4 * 1024 * 1024;
 /// Rows looked at or written at once when a changed default is applied, or old deletes are looked for.
 const ROWS_PER_STEP: usize = 1000;
 /// Steps of one visit; then other partitions have their turn.
@@ -202,9 +204,9 @@ impl Partition {
             }
             drop(snapshot);
             let settings = self.settings();
-            let mut removed = 0;
+            let (mut removed, mut looked_at) = (0, 0);
             let result = self.transact(&settings, |transaction| {
-                removed = 0;
+                (removed, looked_at) = (0, 0);
                 for (sub, row) in rows.iter().enumerate() {
                     let Some(keys::FeedTableKey::Expiry { item_key, .. }) = keys::FeedTableKey::decode(row)
                     else {
@@ -218,9 +220,13 @@ impl Partition {
                         transaction.remove(sub as u8, &target, &item, ChangeKind::Expire)?;
                         removed += 1;
                     }
+                    looked_at += 1;
+                    if transaction.size_bytes() > REMOVAL_BYTES_PER_COMMIT {
+                        break;
+                    }
                 }
                 if removed > 0 {
-                    for row in &rows {
+                    for row in &rows[..looked_at] {
                         transaction.stage(Table::Feed, row.clone(), None);
                     }
                 }
@@ -231,7 +237,7 @@ impl Partition {
                     durable(ticket)?;
                     done.removed += removed;
                     if removed == 0 {
-                        self.drop_rows(&settings, &rows)?;
+                        self.drop_rows(&settings, &rows[..looked_at])?;
                     }
                 }
                 Err((_, error)) => {
@@ -267,9 +273,7 @@ impl Partition {
                 let snapshot = self.snapshot()?;
                 let mut rows = snapshot.scan(Table::Items, range.clone(), Direction::Forward);
                 let mut keys_found = Vec::new();
-                let mut last = None;
                 while let Some(row) = rows.next_row().transpose()? {
-                    last = Some(row.key.clone());
                     if decode_item(row.value)?.lsn <= *purged_lsn {
                         keys_found.push(row.key);
                     }
@@ -283,21 +287,22 @@ impl Partition {
                     self.end_purge(logical_partition, *purged_lsn)?;
                     break;
                 }
-                if let Some(last) = last {
-                    range.start = std::ops::Bound::Excluded(last);
-                }
-                done.removed += self.remove_if(&keys_found, *purged_lsn)?;
+                let (removed, looked_at) = self.remove_if(&keys_found, *purged_lsn)?;
+                done.removed += removed;
+                range.start = std::ops::Bound::Excluded(keys_found[looked_at - 1].clone());
             }
         }
         // A purge that was submitted meanwhile is published later; it has set the agenda again.
         Ok(true)
     }
 
-    fn remove_if(&self, keys_found: &[Bytes], purged_lsn: u64) -> Result<usize> {
+    /// Removes the first of these items, as many as fit a commit. Returns how many were removed, and how many were
+    /// looked at: at least one.
+    fn remove_if(&self, keys_found: &[Bytes], purged_lsn: u64) -> Result<(usize, usize)> {
         let settings = self.settings();
-        let mut removed = 0;
+        let (mut removed, mut looked_at) = (0, 0);
         let result = self.transact(&settings, |transaction| {
-            removed = 0;
+            (removed, looked_at) = (0, 0);
             for (sub, key) in keys_found.iter().enumerate() {
                 let target = Target::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
                 // It may have been written again since it was found.
@@ -307,6 +312,10 @@ impl Partition {
                     transaction.remove(sub as u8, &target, &item, ChangeKind::Delete)?;
                     removed += 1;
                 }
+                looked_at += 1;
+                if transaction.size_bytes() > REMOVAL_BYTES_PER_COMMIT {
+                    break;
+                }
             }
             Ok(())
         });
@@ -314,7 +323,7 @@ impl Partition {
             Ok((ticket, ..)) => durable(ticket)?,
             Err((_, error)) => return Err(error),
         }
-        Ok(removed)
+        Ok((removed, looked_at))
     }
 
     fn end_purge(&self, logical_partition: &Bytes, purged_lsn: u64) -> Result<()> {

@@ -8,12 +8,13 @@
 //! | unindexed | `05`, item key | - |
 //! | *kept* | `10`–`1F` spatial, `20`–`2F` full text, `30`–`3F` vectors | |
 //!
-//! Numbers are big-endian. How a value becomes bytes is `orrery-index`'s business; here it is a part that ends by itself.
+//! Numbers are big-endian. How a value becomes bytes is `orrery-index`'s business; here it is a part that ends by
+//! itself.
 //!
-//! An *item reference* is the item's key with the effective partition key cut to [`REFERENCE_EPK_BYTES`]: the rest of it
-//! follows from the partition key, which stands behind it, and would be the largest and least compressible part of the row.
-//! Within one value rows thus sort by hash, partition key and id: nearly as items do, so that what is found is
-//! read almost in order; a logical partition is a range; and two scans can be merged.
+//! An *item reference* is the item's key with the effective partition key cut to [`REFERENCE_EPK_BYTES`]: the rest of
+//! it follows from the partition key, which stands behind it, and would be the largest and least compressible part of
+//! the row. Within one value rows thus sort by hash, partition key and id: nearly as items do, so that what is found
+//! is read almost in order; a logical partition is a range; and two scans can be merged.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Whether the index rows of a partition are exactly those that its items should have.
 //!
-//! For tests and for people who doubt: every item is walked afresh and every row is looked at. What should be there and is
-//! not, and what is there and should not be, is told row by row.
+//! For tests and for people who doubt: every item is walked afresh and every row is looked at. What should be there
+//! and is not, and what is there and should not be, is told row by row.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,9 @@ use crate::definition::PathStep;
 use crate::error::Result;
 
 impl Partition {
-    /// Differences between the index rows in the store and those that the stored items should have, as text; none when all is
-    /// well. While a change of policy is being worked off there is no one right set of rows, and nothing is said.
+    /// Differences between the index rows in the store and those that the stored items should have, as text; none
+    /// when all is well. While a change of policy is being worked off there is no one right set of rows, and nothing
+    /// is said.
     pub fn check_index(&self) -> Result<Vec<String>> {
         let index = &self.shared.index;
         let scheme = index.scheme.load_full();

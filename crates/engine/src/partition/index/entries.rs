@@ -1,8 +1,8 @@
 //! Scans over index entries: forward or backward, within a part of the partition, from a position on, with a seek.
 //!
-//! A scan covers a range of values of one path, or a range of one composite index, and within it the items of a span. When the
-//! range is a single value its rows are in the order of their items, so that a span is a sub-range of them and two scans can be
-//! merged with [`Entries::seek`]; when it is not, rows of other spans are read and passed over.
+//! A scan covers a range of values of one path, or a range of one composite index, and within it the items of a span.
+//! When the range is a single value its rows are in the order of their items, so that a span is a sub-range of them
+//! and two scans can be merged with [`Entries::seek`]; when it is not, rows of other spans are read and passed over.
 
 use std::ops::Bound;
 
@@ -53,8 +53,8 @@ impl Entry {
         encoding::decode(self.value())
     }
 
-    /// Where a later scan over the same range goes on. Holds no number of this partition, so it stays good after a restart
-    /// or a split.
+    /// Where a later scan over the same range goes on. Holds no number of this partition, so it stays good after a
+    /// restart or a split.
     pub fn position(&self) -> Bytes {
         self.key.slice(keys::index::HEAD_BYTES..)
     }
@@ -252,8 +252,8 @@ impl<'v> Entries<'v> {
         Ok(self.next.as_ref())
     }
 
-    /// Goes on at the first entry whose item is not before `reference` (not behind it, when the scan runs backward). Only
-    /// for scans over a single value; others are in the order of their values.
+    /// Goes on at the first entry whose item is not before `reference` (not behind it, when the scan runs backward).
+    /// Only for scans over a single value; others are in the order of their values.
     pub fn seek(&mut self, reference: &[u8]) -> Result<()> {
         let Some(end) = self.point else { return Ok(()) };
         for _ in 0..SEEK_ROWS {

@@ -1,9 +1,10 @@
 //! How many entries a range holds, roughly and cheaply.
 //!
-//! A bounded number of entries is read. When the range ends before, the figure is exact. When it does not, the rest is judged from what was read:
-//! entries of one value sort by hash, which spreads evenly, so the part of the hash space that the entries read cover tells how
-//! many there are in all of it. In a range of values the numbers covered tell the same if they are spread evenly; otherwise it
-//! can only be said that there are more than were read. The same data always gives the same figure.
+//! A bounded number of entries is read. When the range ends before, the figure is exact. When it does not, the rest
+//! is judged from what was read: entries of one value sort by hash, which spreads evenly, so the part of the hash
+//! space that the entries read cover tells how many there are in all of it. In a range of values the numbers covered
+//! tell the same if they are spread evenly; otherwise it can only be said that there are more than were read. The
+//! same data always gives the same figure.
 
 use orrery_index::{ValueRange, decode};
 use orrery_model::{Epk, Value};

@@ -1,16 +1,17 @@
 //! The index of a partition: which rows an item has, who may rely on them, and how they change with the policy.
 //!
-//! Rows are written in the item's own commit, as the difference between two versions. What rows an item should have is a
-//! function of its document, its time and a policy; nothing else is remembered. So the rows of an item can be made
-//! again at any time, which is how a policy is changed, how data from before the index is taken in, and how the children of
-//! a split get theirs.
+//! Rows are written in the item's own commit, as the difference between two versions. What rows an item should have
+//! is a function of its document, its time and a policy; nothing else is remembered. So the rows of an item can be
+//! made again at any time, which is how a policy is changed, how data from before the index is taken in, and how the
+//! children of a split get theirs.
 //!
-//! A [`Scheme`] says under which policies rows were made: the present one, and while a change of policy is being worked off
-//! the *stale* ones before it. Meanwhile an item's rows follow one of them and nobody knows which. Writers therefore take
-//! out what any of them asked for; readers may use a path when all of them index it.
+//! A [`Scheme`] says under which policies rows were made: the present one, and while a change of policy is being
+//! worked off the *stale* ones before it. Meanwhile an item's rows follow one of them and nobody knows which. Writers
+//! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
 //! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
-//! - `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `check`: are the rows right?
+//! - `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `check`: are the
+//!   rows right?
 
 mod check;
 mod entries;
@@ -131,8 +132,8 @@ impl Index {
     }
 }
 
-/// The index terms by which two versions of an item differ; those of one version when the other is not there. The time of the write
-/// is not among them.
+/// The index terms by which two versions of an item differ; those of one version when the other is not there. The
+/// time of the write is not among them.
 #[cfg(test)]
 pub(crate) fn terms(definition: &ContainerDefinition, old: Option<Raw<'_>>, new: Option<Raw<'_>>) -> usize {
     let composites: Vec<u16> = (0..definition.indexing.composite.len() as u16).collect();

@@ -1,11 +1,11 @@
 //! The paths of a partition's index, numbered: two bytes in each row instead of the names.
 //!
-//! A tree: every place in an item (`address`, `address.city`, `tags`, `tags.[]`) is a node, known by the node above it and a
-//! step. A node gets its number and its row in the commit that first has an entry for it, and keeps both. What a
-//! transaction adds stays its own until it is submitted: if it is given up, nobody has seen the numbers.
+//! A tree: every place in an item (`address`, `address.city`, `tags`, `tags.[]`) is a node, known by the node above
+//! it and a step. A node gets its number and its row in the commit that first has an entry for it, and keeps both.
+//! What a transaction adds stays its own until it is submitted: if it is given up, nobody has seen the numbers.
 //!
-//! There is room for `PATHS_MAX` paths, and a name may have `NAME_BYTES_MAX` bytes. Places beyond that have no rows, and a
-//! reader learns that a path may be one of them: it then does without the index.
+//! There is room for `PATHS_MAX` paths, and a name may have `NAME_BYTES_MAX` bytes. Places beyond that have no rows,
+//! and a reader learns that a path may be one of them: it then does without the index.
 
 use std::collections::HashMap;
 

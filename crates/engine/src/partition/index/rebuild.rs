@@ -193,16 +193,16 @@ impl Partition {
         transaction.stage(Table::Feed, keys::meta(MARK), None);
         let ticket: Option<ticket::Ticket> = transaction.finish_marks()?;
         upkeep::durable(ticket)?;
-        // Readers that find the settled scheme take their snapshots after this commit. Writers that were in between have
-        // written under the stale policies, which takes out more than there is and leaves out nothing.
+        // Readers that find the settled scheme take their snapshots after this commit. Writers that were in between
+        // have written under the stale policies, which takes out more than there is and leaves out nothing.
         let _state = self.shared.state.lock();
         let index = &self.shared.index;
         if self.is_current(scheme) {
             index.recorded.store(true, Ordering::Relaxed);
             index.scheme.store(settled);
         } else {
-            // The policy changed meanwhile: the scheme in memory lists more stale policies than there are, which is safe,
-            // and is what the next commit records.
+            // The policy changed meanwhile: the scheme in memory lists more stale policies than there are, which is
+            // safe, and is what the next commit records.
             index.recorded.store(false, Ordering::Relaxed);
         }
         Ok(())

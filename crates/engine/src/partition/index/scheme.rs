@@ -7,12 +7,12 @@
 //!   "policies": [ { "policy": { "indexingMode": "consistent", … }, "composites": [0, 1] }, … ] }
 //! ```
 //!
-//! The first policy is the present one, the others are stale. The row is written with the first commit under a new policy; until
-//! then nothing differs from what the row says. A partition without the row was filled before there was an index, or under none:
-//! that is the stale policy "nothing".
+//! The first policy is the present one, the others are stale. The row is written with the first commit under a new
+//! policy; until then nothing differs from what the row says. A partition without the row was filled before there was
+//! an index, or under none: that is the stale policy "nothing".
 //!
-//! A composite index is known by a number that is its own from one policy to the next. One that goes and comes back gets
-//! another: rows of the first may be left, and nobody looks at them until they are removed.
+//! A composite index is known by a number that is its own from one policy to the next. One that goes and comes back
+//! gets another: rows of the first may be left, and nobody looks at them until they are removed.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use super::walk::{Layout, TIME};
 use crate::definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep};
 use crate::error::{Error, Result};
 
-/// Stale policies that are kept apart. A container whose policy is changed more often than this before the first change is worked
-/// off is treated as if anything could be indexed and nothing surely were.
+/// Stale policies that are kept apart. A container whose policy is changed more often than this before the first
+/// change is worked off is treated as if anything could be indexed and nothing surely were.
 const STALE_MAX: usize = 8;
 
 pub(super) const SCHEME: &str = "index-scheme";

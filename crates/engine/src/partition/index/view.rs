@@ -1,4 +1,5 @@
-//! What a query sees of a partition: one snapshot, which paths and composite indexes can be relied on in it, and the items.
+//! What a query sees of a partition: one snapshot, which paths and composite indexes can be relied on in it, and the
+//! items.
 //!
 //! ```text
 //! let view = partition.open_view(&session)?;
@@ -9,12 +10,13 @@
 //! }
 //! ```
 //!
-//! Which rows can be relied on depends on the policies under which they were written, and these change while queries run. A view
-//! looks before and after it takes its snapshot; when both looks agree, the snapshot holds only what was written under these
-//! policies. Paths are looked up after that: every path of an item in the snapshot is known by then.
+//! Which rows can be relied on depends on the policies under which they were written, and these change while queries
+//! run. A view looks before and after it takes its snapshot; when both looks agree, the snapshot holds only what was
+//! written under these policies. Paths are looked up after that: every path of an item in the snapshot is known by
+//! then.
 //!
-//! Entries of items that have expired or were purged stay until the sweeper has been there. [`PartitionView::hides_nothing`]
-//! tells whether there can be any; if so, an entry counts only if its item does.
+//! Entries of items that have expired or were purged stay until the sweeper has been there.
+//! [`PartitionView::hides_nothing`] tells whether there can be any; if so, an entry counts only if its item does.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -151,8 +153,8 @@ impl PartitionView {
         if self.reliable { self.scheme.readable_composites() } else { Vec::new() }
     }
 
-    /// Entries of a path in the order of their values, then of their items. `after` is the position of an entry: the scan goes on
-    /// behind it.
+    /// Entries of a path in the order of their values, then of their items. `after` is the position of an entry: the
+    /// scan goes on behind it.
     pub fn entries(
         &self,
         path: PathNumber,
@@ -186,8 +188,8 @@ impl PartitionView {
         Entries::new(self, &head, bounds, range.is_point(), shape, span, direction, after)
     }
 
-    /// Whether every entry's item counts: nothing has expired or was purged without being removed yet. A count of entries is
-    /// then a count of items.
+    /// Whether every entry's item counts: nothing has expired or was purged without being removed yet. A count of
+    /// entries is then a count of items.
     pub fn hides_nothing(&self) -> Result<bool> {
         if !self.view.purges.is_empty() {
             return Ok(false);

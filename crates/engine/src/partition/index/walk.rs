@@ -1,16 +1,16 @@
 //! From two versions of an item to the index rows that differ, and what that costs.
 //!
-//! Both documents are walked side by side in their stored form. Where their bytes are equal nothing can differ and nothing
-//! is looked at; elsewhere entries are written into one buffer and compared. A version that is not there makes the walk a
-//! create or a delete.
+//! Both documents are walked side by side in their stored form. Where their bytes are equal nothing can differ and
+//! nothing is looked at; elsewhere entries are written into one buffer and compared. A version that is not there
+//! makes the walk a create or a delete.
 //!
-//! Outside of arrays a place holds one value, so the entries of the two versions are compared on the spot. The elements
-//! of an array share their place: two elements may have the same entry, and taking one away must not take the entry away.
-//! There the entries of both versions are collected, sorted, and compared as sets.
+//! Outside of arrays a place holds one value, so the entries of the two versions are compared on the spot. The
+//! elements of an array share their place: two elements may have the same entry, and taking one away must not take
+//! the entry away. There the entries of both versions are collected, sorted, and compared as sets.
 //!
-//! What has an entry: every place that the policy indexes, with the value that is there; arrays and objects with content
-//! too, by their kind, so that an indexed path has an entry for every item in which it is defined. Besides, `id` always, the
-//! time of the write as `_ts`, and one entry for each composite index.
+//! What has an entry: every place that the policy indexes, with the value that is there; arrays and objects with
+//! content too, by their kind, so that an indexed path has an entry for every item in which it is defined. Besides,
+//! `id` always, the time of the write as `_ts`, and one entry for each composite index.
 //!
 //! *Terms* are what writes are charged for (see `charge`). They follow the entries, but not one to one: a scalar counts
 //! twice (its path and its value), and an array or object with content counts although only its kind has an entry.
@@ -78,7 +78,9 @@ impl<'w, 'd> Walk<'w, 'd> {
         old: Option<Version<'_>>,
         new: Option<Version<'_>>,
     ) -> Rows {
-        let mut walk = Walk { paths, reference, with_rows: true, rows: Rows::default() };
+        // Most updates fit; a create grows the buffer once or twice.
+        let rows = Rows { bytes: Vec::with_capacity(8 * (reference.len() + 16)), ..Rows::default() };
+        let mut walk = Walk { paths, reference, with_rows: true, rows };
         walk.run(layout, old, new);
         walk.rows
     }

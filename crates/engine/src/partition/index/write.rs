@@ -1,9 +1,10 @@
 //! Index rows of the items that a transaction writes.
 //!
-//! The usual case is one walk over the old and the new version, whose rows go into the commit as slices of one buffer. Two cases are
-//! slower and go by sets of whole rows: while rows of earlier policies may be left, everything that any of them asked for is taken out; and an
-//! item so large that its rows might exceed `ITEM_INDEX_BYTES_MAX` is measured first. An item beyond that has a single row that says so,
-//! and the partition's readers do without the index as long as there is such a row.
+//! The usual case is one walk over the old and the new version, whose rows go into the commit as slices of one
+//! buffer. Two cases are slower and go by sets of whole rows: while rows of earlier policies may be left, everything
+//! that any of them asked for is taken out; and an item so large that its rows might exceed `ITEM_INDEX_BYTES_MAX` is
+//! measured first. An item beyond that has a single row that says so, and the partition's readers do without the
+//! index as long as there is such a row.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -141,7 +142,8 @@ impl Stage {
         }
     }
 
-    /// Completes a commit with what its rows rest on: numbers of new paths, and the scheme if the store does not know it yet.
+    /// Completes a commit with what its rows rest on: numbers of new paths, and the scheme if the store does not know
+    /// it yet.
     pub(in crate::partition) fn complete(&self, index: &Index, commit: &mut Commit) {
         if !self.new_paths.is_empty() {
             self.new_paths.stage(&index.dictionary.read(), commit);
