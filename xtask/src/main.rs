@@ -9,6 +9,7 @@
 
 mod corpora;
 mod docs;
+mod examples;
 mod layering;
 mod licences;
 mod process;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::Context;
+use crate::examples;
 use crate::process::{Task, exists};
 use crate::server::{KEY, Server};
 use crate::steps::{Outcome, build};
@@ -111,6 +112,20 @@ pub fn run(context: &Context) -> Result<Outcome> {
             });
             println!("{} over {scheme}: {line} ({:.1} s)", language.name, begun.elapsed().as_secs_f64());
             notes.push(format!("{} {scheme} {line}", language.name));
+        }
+    }
+    for (language, place) in &ready {
+        match examples::run(context, language.name, &place.work, [&server, &merging]) {
+            Ok(false) => {}
+            Ok(true) => {
+                println!("{} example: as expected", language.name);
+                notes.push(format!("{} example ok", language.name));
+            }
+            Err(error) => {
+                failed = true;
+                println!("{} example: FAILED, {error:#}", language.name);
+                notes.push(format!("{} example FAILED", language.name));
+            }
         }
     }
     // The file belongs to a server that is about to go.
