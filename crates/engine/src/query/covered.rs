@@ -52,12 +52,12 @@ impl<'q> Run<'q> {
         let Some(cover) = prepared.cover() else { return Ok(None) };
         if self.view.hides_nothing()?
             && let IndexedPath::Entries(path) = lookup::indexed(self.view, &cover.place)
-            && let Some(done) = self.from_entries(&cover, path, delivered, keyed)?
+            && let Some(done) = self.over_entries(&cover, path, delivered, keyed)?
         {
             return Ok(Some(done));
         }
         // What began by value goes on by value, without the index if need be.
-        if keyed { self.from_values(&cover, delivered).map(Some) } else { Ok(None) }
+        if keyed { self.over_values(&cover, delivered).map(Some) } else { Ok(None) }
     }
 
     /// How many items pass the filter, where entries tell.
@@ -115,7 +115,7 @@ impl<'q> Run<'q> {
     }
 
     /// Runs the query over the values of a path's entries. `None` where entries do not tell the order of the rows.
-    fn from_entries(
+    fn over_entries(
         &mut self,
         cover: &Cover,
         path: PathNumber,
@@ -168,7 +168,7 @@ impl<'q> Run<'q> {
     }
 
     /// Runs the query over the values that the items have, in their order.
-    fn from_values(&mut self, cover: &Cover, delivered: u64) -> Ran<Option<QueryPosition>> {
+    fn over_values(&mut self, cover: &Cover, delivered: u64) -> Ran<Option<QueryPosition>> {
         self.report.scan();
         let path = path_of(cover);
         let mut values = Vec::new();

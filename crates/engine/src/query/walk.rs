@@ -261,7 +261,7 @@ pub(super) fn keys_of(item: &Item, paths: &[(Vec<String>, bool)]) -> Vec<Value> 
 }
 
 /// A run in the order of its keys, then of its numbers.
-pub(super) fn sort_run(run: &mut Vec<(Vec<Value>, Bytes, Item)>, paths: &[(Vec<String>, bool)]) {
+pub(super) fn sort_run(run: &mut [(Vec<Value>, Bytes, Item)], paths: &[(Vec<String>, bool)]) {
     run.sort_by(|left, right| {
         let by_keys = left.0.iter().zip(&right.0).zip(paths).map(|((left, right), (_, descending))| {
             let order = left.compare(right);

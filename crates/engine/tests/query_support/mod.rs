@@ -111,7 +111,7 @@ impl Case {
             cancelled: None,
             session: &[],
             system: &TestSystem,
-            timed: rows % 2 == 0,
+            timed: rows.is_multiple_of(2),
             tuning: self.tuning,
         };
         let page =

@@ -84,7 +84,7 @@ impl Compiler<'_> {
                 // A bare function of the rank clause is refused before its arguments are looked at.
                 let function = self.function(&name.text, name.span, expr.span, arguments.len())?;
                 let mut nodes = self.list(arguments, group)?;
-                if function.name == "VECTORDISTANCE" {
+                if matches!(function.name, "VECTORDISTANCE" | "_VECTORSCORE") {
                     nodes = self.vector_arguments(nodes, arguments)?;
                 }
                 Node::Call(function, nodes)

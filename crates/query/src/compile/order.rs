@@ -80,6 +80,10 @@ impl Compiler<'_> {
                         "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.",
                     ));
                 }
+                // Rewritten queries say how to sort where the weight of a score turns it round.
+                "_VECTORSCORE" if direction.is_some() => {
+                    return Ok(OrderKey { node, descending, path: None });
+                }
                 // The most similar first: similarities fall, distances rise.
                 "VECTORDISTANCE" | "_VECTORSCORE" => {
                     let euclidean = arguments.get(2).and_then(Node::as_constant).and_then(Value::as_str)
