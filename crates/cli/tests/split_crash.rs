@@ -21,8 +21,8 @@ const ROUNDS_DEFAULT: u64 = 5;
 const ITEMS: u64 = 3_000;
 const KEYS: u64 = 97;
 const WRITERS: u64 = 3;
-/// Longest wait before the kill; a split of these items takes about half of it.
-const KILL_AFTER_MS_MAX: u64 = 700;
+/// Longest wait before the kill, in parts of what an undisturbed split took: a third of them have happened by then.
+const KILL_AFTER_PERCENT_MAX: u64 = 150;
 
 /// What one writer knows about its items.
 #[derive(Default)]
@@ -59,6 +59,9 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
         upsert(&mut client, &id, n, 0)?;
         known[writer].acknowledged.insert(id, 0);
     }
+    let took_ms = split_undisturbed(&mut client)?;
+    let kill_after_ms_max = 20 + took_ms * KILL_AFTER_PERCENT_MAX / 100;
+    println!("an undisturbed split takes {took_ms} ms");
     let mut version = 0;
     let mut seen = (0, 0, 0);
     for round in 1..=rounds {
@@ -68,7 +71,7 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
         let over = AtomicBool::new(false);
         let address = server.address();
         version += 1;
-        let killed_after = Duration::from_millis(random.below(KILL_AFTER_MS_MAX));
+        let killed_after = Duration::from_millis(random.below(kill_after_ms_max));
         std::thread::scope(|scope| -> Result<()> {
             for (writer, known) in known.iter_mut().enumerate() {
                 let (over, seed) = (&over, random.next_u64());
@@ -76,7 +79,8 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
             }
             let body = format!(r#"{{"operation":"{operation}","database":"splits","container":"items"}}"#);
             let path = "_orrery/splits";
-            let started = client.post(path, path, "_orrery", &[], &body).and_then(|reply| reply.expect_status(202));
+            let started =
+                client.post(path, path, "_orrery", &[], &body).and_then(|reply| reply.expect_status(202));
             std::thread::sleep(killed_after);
             let killed = server.kill();
             over.store(true, Ordering::Relaxed);
@@ -101,17 +105,41 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
     Ok(())
 }
 
+/// Splits once and tells how long it took, with time for the old partition to be removed.
+fn split_undisturbed(client: &mut Client) -> Result<u64> {
+    let path = "_orrery/splits";
+    let body = r#"{"operation":"split","database":"splits","container":"items"}"#;
+    client.post(path, path, "_orrery", &[], body)?.expect_status(202)?;
+    loop {
+        std::thread::sleep(Duration::from_millis(20));
+        let reply = client.get(path, path, "_orrery", &[])?.expect_status(200)?;
+        let body: Value = serde_json::from_slice(&reply.body)?;
+        let job = &body["jobs"][0];
+        match job["step"].as_str() {
+            Some("done") => return job["tookMs"].as_u64().context("no time"),
+            Some("failed") => anyhow::bail!("the split failed: {job}"),
+            _ => {}
+        }
+    }
+}
+
 fn key(n: u64) -> String {
     format!("k{}", n % KEYS)
 }
 
 fn upsert(client: &mut Client, id: &str, n: u64, version: u64) -> Result<()> {
     let pk = key(n);
-    let body = format!(r#"{{"id":"{id}","pk":"{pk}","u":"{id}","version":{version},"fill":"{}"}}"#, "x".repeat(200));
+    let body =
+        format!(r#"{{"id":"{id}","pk":"{pk}","u":"{id}","version":{version},"fill":"{}"}}"#, "x".repeat(200));
     let header = format!("[\"{pk}\"]");
     let headers = [("x-ms-documentdb-partitionkey", header.as_str()), ("x-ms-documentdb-is-upsert", "true")];
     let reply = client.post(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers, &body)?;
-    ensure!(reply.status == 200 || reply.status == 201, "{} {}", reply.status, String::from_utf8_lossy(&reply.body));
+    ensure!(
+        reply.status == 200 || reply.status == 201,
+        "{} {}",
+        reply.status,
+        String::from_utf8_lossy(&reply.body)
+    );
     Ok(())
 }
 
@@ -133,7 +161,8 @@ fn write(address: SocketAddr, writer: u64, version: u64, known: &mut Known, over
 
 /// How many ranges there are; they must cover the hash space without gap or overlap.
 fn check_ranges(client: &mut Client) -> Result<usize> {
-    let reply = client.get(&format!("{CONTAINER}/pkranges"), CONTAINER, "pkranges", &[])?.expect_status(200)?;
+    let reply =
+        client.get(&format!("{CONTAINER}/pkranges"), CONTAINER, "pkranges", &[])?.expect_status(200)?;
     let body: Value = serde_json::from_slice(&reply.body)?;
     let ranges = body["PartitionKeyRanges"].as_array().context("no ranges")?;
     let text = |range: &Value, name: &str| range[name].as_str().unwrap_or("?").to_owned();
@@ -155,7 +184,8 @@ fn check_items(client: &mut Client, known: &mut [Known]) -> Result<()> {
         if !continuation.is_empty() {
             headers.push(("x-ms-continuation", continuation.as_str()));
         }
-        let reply = client.get(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers)?.expect_status(200)?;
+        let reply =
+            client.get(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers)?.expect_status(200)?;
         let body: Value = serde_json::from_slice(&reply.body)?;
         for item in body["Documents"].as_array().context("no items")? {
             let id = item["id"].as_str().context("no id")?.to_owned();

@@ -19,6 +19,7 @@ from azure.cosmos.documents import SSLConfiguration
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 import access
+import splits
 
 ENDPOINT = os.environ["COSMOS_ENDPOINT"]
 KEY = os.environ["COSMOS_KEY"]
@@ -504,6 +505,7 @@ def a_wrong_key_opens_nothing(f):
 
 
 access.add_to(case, connect, refused)
+splits.add_to(case, connect, ENDPOINT, KEY, CA_FILE)
 
 
 def main():
