@@ -7,6 +7,7 @@
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
+use orrery_engine::ScriptKind;
 
 use crate::errors::{ApiError, Result, Voice};
 use crate::headers::{A_IM, IS_BATCH, IS_PLAN, IS_QUERY, IS_UPSERT};
@@ -36,10 +37,8 @@ pub enum Reach {
     /// The item that the path names.
     OneItem,
     /// A stored procedure, trigger or function as a resource.
-    #[allow(dead_code)] // No action has it before there are scripts.
     Script,
     /// Running the stored procedure that the path names, under the key of the request.
-    #[allow(dead_code)]
     Run,
 }
 
@@ -123,6 +122,14 @@ actions! {
     ReadPermission = "read_permission", reads, Permissions;
     ReplacePermission = "replace_permission", writes, Permissions;
     DeletePermission = "delete_permission", writes, Permissions;
+    ListScripts = "list_scripts", reads, Script;
+    QueryScripts = "query_scripts", reads, Script;
+    CreateScript = "create_script", writes, Script;
+    UpsertScript = "upsert_script", writes, Script;
+    ReadScript = "read_script", reads, Script;
+    ReplaceScript = "replace_script", writes, Script;
+    DeleteScript = "delete_script", writes, Script;
+    ExecuteProcedure = "execute_procedure", writes, Run;
     // A resource of the service that this server does not offer; it is refused after the caller has been recognised.
     ReadAbsent = "absent", reads, Keys;
     WriteAbsent = "absent", writes, Keys;
@@ -208,6 +215,17 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Permission, &Method::GET) => Some(Action::ReadPermission),
         (Resource::Permission, &Method::PUT) => Some(Action::ReplacePermission),
         (Resource::Permission, &Method::DELETE) => Some(Action::DeletePermission),
+        (Resource::Scripts(_), &Method::GET) => Some(Action::ListScripts),
+        (Resource::Scripts(_), &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryScripts),
+            Post::Upsert => Some(Action::UpsertScript),
+            Post::Create => Some(Action::CreateScript),
+            _ => None,
+        }),
+        (Resource::Script(_), &Method::GET) => Some(Action::ReadScript),
+        (Resource::Script(_), &Method::PUT) => Some(Action::ReplaceScript),
+        (Resource::Script(_), &Method::DELETE) => Some(Action::DeleteScript),
+        (Resource::Script(ScriptKind::Procedure), &Method::POST) => Some(Action::ExecuteProcedure),
         (Resource::Absent { .. }, &Method::GET) => Some(Action::ReadAbsent),
         (Resource::Absent { .. }, _) => Some(Action::WriteAbsent),
         _ => None,

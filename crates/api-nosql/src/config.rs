@@ -85,6 +85,8 @@ pub struct ServiceConfig {
     /// How far the date of a request may be from the server's clock, in seconds.
     pub auth_clock_skew_s: u64,
     pub cross_partition: CrossPartition,
+    /// What one script may take.
+    pub scripts: orrery_script::Limits,
 }
 
 #[cfg(test)]

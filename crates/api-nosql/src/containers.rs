@@ -20,7 +20,6 @@ use crate::{body, throughput};
 const REFUSED_CHANGE_RU: f64 = 1.24;
 const ITEM_BYTES_MAX: HeaderValue = HeaderValue::from_static("2097152");
 const MAX_CONTENT_LENGTH: http::HeaderName = http::HeaderName::from_static("x-ms-cosmos-max-content-length");
-const SCRIPTS_QUOTA: &str = "storedProcedures=100;triggers=25;functions=25;";
 
 pub async fn create(context: &Context<'_>) -> Result<Answer> {
     let database = context.database()?;
@@ -46,14 +45,15 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     let mut answer = one(context, StatusCode::OK, &container).charge(2.0);
     if context.flag(headers::POPULATE_QUOTA) {
         let usage = container.usage();
+        let (scripts_quota, scripts_usage) = crate::scripts::resources::usage_text(&container);
         answer = answer
             .set(
                 headers::RESOURCE_QUOTA,
-                headers::text_value(&format!("{}{SCRIPTS_QUOTA}", crate::items::QUOTA)),
+                headers::text_value(&format!("{}{scripts_quota}", crate::items::QUOTA)),
             )
             .set(headers::RESOURCE_USAGE, {
                 let mut text = crate::items::usage_text(usage);
-                text.extend_from_slice(b"storedProcedures=0;triggers=0;functions=0;");
+                text.extend_from_slice(scripts_usage.as_bytes());
                 headers::value(text)
             })
             .set(headers::INDEX_PROGRESS, headers::number(u64::from(container.index_progress())));

@@ -247,7 +247,8 @@ pub struct RequestFacts<'a> {
     pub started: String,
 }
 
-fn errors_json(message: &str) -> String {
+/// A message as a partition wraps it.
+pub fn errors_json(message: &str) -> String {
     let mut out = b"{\"Errors\":[".to_vec();
     push_json_string(&mut out, message);
     out.extend_from_slice(b"]}");

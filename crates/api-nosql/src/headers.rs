@@ -44,9 +44,12 @@ names! {
     POPULATE_METRICS = "x-ms-documentdb-populatequerymetrics";
     POPULATE_QUOTA = "x-ms-documentdb-populatequotainfo";
     POPULATE_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
+    POST_TRIGGERS = "x-ms-documentdb-post-trigger-include";
     PREFER = "prefer";
     PRIORITY_LEVEL = "x-ms-cosmos-priority-level";
+    PRE_TRIGGERS = "x-ms-documentdb-pre-trigger-include";
     READ_KEY_TYPE = "x-ms-read-key-type";
+    SCRIPT_LOGGING = "x-ms-documentdb-script-enable-logging";
     START_EPK = "x-ms-start-epk";
     THROUGHPUT_BUCKET = "x-ms-cosmos-throughput-bucket";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
@@ -88,6 +91,7 @@ names! {
     RESOURCE_USAGE = "x-ms-resource-usage";
     RETRY_AFTER_MS = "x-ms-retry-after-ms";
     SCHEMA_VERSION = "x-ms-schemaversion";
+    SCRIPT_LOG = "x-ms-documentdb-script-log-results";
     SERVICE_VERSION = "x-ms-serviceversion";
     SUBSTATUS = "x-ms-substatus";
 }

@@ -20,7 +20,7 @@ use crate::item_json::{parse_options, size_hint, write_item};
 use crate::rid::Rid;
 use crate::service::{Context, Target};
 use crate::write::push_u64;
-use crate::{binary_json, budget, consistency, patch as patch_request, query, scope};
+use crate::{binary_json, budget, consistency, patch as patch_request, query, scope, scripts};
 
 /// What the service allows in one partition key value, in kilobytes; -1 is no limit.
 pub const QUOTA: &str =
@@ -117,6 +117,9 @@ async fn write(
         session: consistency::session(context)?,
         class: budget::class(context)?,
     };
+    if let Some(triggers) = scripts::triggers::of_request(context, target, &write.operation)? {
+        return scripts::triggers::write(context, target, key, write, triggers).await;
+    }
     match target.container.write_item(key, write).await {
         Ok(reply) => Ok(written(context, target, &reply)),
         Err(error) => Err(failed(target, key, error)),
@@ -213,7 +216,7 @@ pub fn failed(target: &Target, key: &PartitionKey, error: EngineError) -> ApiErr
 }
 
 /// Whether the key leads to a partition at all.
-fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
+pub fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
     match target.container.partition_of(key) {
         Ok(_) => Ok(()),
         Err(error) => Err(failed(target, key, error)),

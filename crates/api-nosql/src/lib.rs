@@ -10,10 +10,12 @@
 //!                                             ├─ users, permissions
 //!                                             ├─ items, patch, batch, partition_key_delete
 //!                                             ├─ feed, changes              pages with continuations
-//!                                             └─ query/                     feeds filtered by SQL
+//!                                             ├─ query/                     feeds filtered by SQL
+//!                                             └─ scripts/                   procedures, triggers, functions
 //! ```
 //!
-//! Deliberately missing until their time: scripts, client encryption keys, the binary form of batches and of answers (items may come in it: `binary_json`), and the direct protocol.
+//! Deliberately missing until their time: client encryption keys, the binary form of batches and of answers (items may
+//! come in it: `binary_json`), and the direct protocol.
 
 mod access;
 mod account;
@@ -46,6 +48,7 @@ mod resource_feed;
 mod rid;
 mod routes;
 mod scope;
+mod scripts;
 mod service;
 mod session;
 mod splits;
@@ -58,5 +61,6 @@ pub use actions::OPERATIONS;
 pub use config::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY, ServiceConfig,
 };
+pub use orrery_script::Limits as ScriptLimits;
 pub use service::{BODY_BYTES_MAX, Connection, Lengthy, RequestSummary, Service, body_too_large, overloaded};
 pub use support::{SUPPORT, State, Support, support_table};

@@ -10,13 +10,14 @@
 //! ```
 //!
 //! The item part is little-endian: clients recover the order of creation from it and break ties of ORDER BY with
-//! it. The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range. Offers
-//! are 3 bytes. A user is like a container with the top bit clear, a permission is its user and 8 bytes more. Scripts
-//! are deliberately missing until they exist.
+//! it. The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range, 6 a function,
+//! 7 a trigger, 8 a procedure. Offers are 3 bytes. A user is like a container with the top bit clear, a permission is
+//! its user and 8 bytes more.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use orrery_engine::ScriptKind;
 
 const ALPHABET: Alphabet =
     match Alphabet::new("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-") {
@@ -29,6 +30,8 @@ const CONTAINER_BIT: u32 = 0x8000_0000;
 const KIND_SHIFT: u32 = 60;
 const KIND_ITEM: u64 = 0;
 const KIND_RANGE: u64 = 5;
+const KIND_SCRIPTS: [(u64, ScriptKind); 3] =
+    [(8, ScriptKind::Procedure), (7, ScriptKind::Trigger), (6, ScriptKind::Function)];
 /// The longest rid in bytes (a range or an item); longer text is no rid of ours.
 const RID_BYTES_MAX: usize = 16;
 
@@ -42,6 +45,7 @@ pub enum Rid {
     Range { database: u32, container: u32, range: u32 },
     User { database: u32, user: u32 },
     Permission { database: u32, user: u32, permission: u32 },
+    Script { database: u32, container: u32, kind: ScriptKind, number: u64 },
 }
 
 impl Rid {
@@ -75,7 +79,10 @@ impl Rid {
                     KIND_RANGE => {
                         Some(Rid::Range { database, container, range: u32::try_from(number).ok()? })
                     }
-                    _ => None,
+                    kind => {
+                        let (_, kind) = KIND_SCRIPTS.into_iter().find(|(known, _)| *known == kind)?;
+                        Some(Rid::Script { database, container, kind, number })
+                    }
                 }
             }
             _ => None,
@@ -138,6 +145,11 @@ impl ContainerRid {
         self.child(KIND_RANGE, u64::from(range))
     }
 
+    pub fn script(&self, kind: ScriptKind, number: u64) -> [u8; 24] {
+        let known = KIND_SCRIPTS.iter().find(|(_, known)| *known == kind);
+        self.child(known.map_or(KIND_ITEM, |(nibble, _)| *nibble), number)
+    }
+
     fn child(&self, kind: u64, number: u64) -> [u8; 24] {
         let mut bytes = [0u8; 16];
         bytes[..8].copy_from_slice(&self.bytes);
@@ -181,6 +193,10 @@ mod tests {
         check(ascii(&container.item(1000)), Rid::Item { database: 1, container: 2, number: 1000 });
         let largest = (1 << 60) - 1;
         check(ascii(&container.item(largest)), Rid::Item { database: 1, container: 2, number: largest });
+        for (_, kind) in KIND_SCRIPTS {
+            let text = container.script(kind, 3);
+            check(ascii(&text), Rid::Script { database: 1, container: 2, kind, number: 3 });
+        }
         check(ascii(&container.range(9)), Rid::Range { database: 1, container: 2, range: 9 });
     }
 

@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 
+use orrery_engine::ScriptKind;
 use percent_encoding::percent_decode_str;
 
 /// No route is deeper than `dbs/{}/users/{}/permissions/{}`.
@@ -41,6 +42,8 @@ pub enum Resource {
     User,
     Permissions,
     Permission,
+    Scripts(ScriptKind),
+    Script(ScriptKind),
     /// A kind of resource that the service has and this server does not offer yet.
     Absent {
         keyword: &'static str,
@@ -72,14 +75,22 @@ const ROUTES: &[(&[&str], Resource, Resource)] = &[
     (&["dbs", "colls", "docs"], Resource::Items, Resource::Item),
     (&["dbs", "colls", "pkranges"], Resource::Ranges, Resource::Range),
     (&["dbs", "colls", "conflicts"], Resource::Conflicts, Resource::Conflict),
-    (&["dbs", "colls", "sprocs"], absent("sprocs"), absent("sprocs")),
-    (&["dbs", "colls", "triggers"], absent("triggers"), absent("triggers")),
-    (&["dbs", "colls", "udfs"], absent("udfs"), absent("udfs")),
     (&["dbs", "users"], Resource::Users, Resource::User),
     (&["dbs", "users", "permissions"], Resource::Permissions, Resource::Permission),
+    (&["dbs", "colls", "sprocs"], scripts(ScriptKind::Procedure), script(ScriptKind::Procedure)),
+    (&["dbs", "colls", "triggers"], scripts(ScriptKind::Trigger), script(ScriptKind::Trigger)),
+    (&["dbs", "colls", "udfs"], scripts(ScriptKind::Function), script(ScriptKind::Function)),
     (&["dbs", "clientencryptionkeys"], absent("clientencryptionkeys"), absent("clientencryptionkeys")),
     (&["addresses"], absent("addresses"), absent("addresses")),
 ];
+
+const fn scripts(kind: ScriptKind) -> Resource {
+    Resource::Scripts(kind)
+}
+
+const fn script(kind: ScriptKind) -> Resource {
+    Resource::Script(kind)
+}
 
 const fn absent(keyword: &'static str) -> Resource {
     Resource::Absent { keyword }
@@ -214,10 +225,9 @@ mod tests {
         );
         check("/offers", Resource::Offers, &[], "offers", "");
         check("/offers/AbCd", Resource::Offer, &["AbCd"], "offers", "offers/AbCd");
-        let keyword = "sprocs";
         check(
             "/dbs/d/colls/c/sprocs/s",
-            Resource::Absent { keyword },
+            Resource::Script(ScriptKind::Procedure),
             &["d", "c", "s"],
             "sprocs",
             "dbs/d/colls/c/sprocs/s",

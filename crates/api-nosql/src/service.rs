@@ -26,6 +26,7 @@ use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, s
 use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
+use crate::scripts::{self, ScriptHost};
 use crate::{
     account, batch, changes, conflicts, containers, databases, feed, items, offers,
     partition_key_delete, permissions, query, ranges, splits, users,
@@ -63,6 +64,7 @@ pub struct Service {
     pub(crate) config: ServiceConfig,
     pub(crate) headers: ServiceHeaders,
     pub(crate) authorizer: Authorizer,
+    pub(crate) scripts: Arc<ScriptHost>,
     lengthy: Lengthy,
 }
 
@@ -84,7 +86,8 @@ impl Service {
     pub fn new(account: Arc<Account>, config: ServiceConfig) -> Service {
         let authorizer = Authorizer::new(&config.keys, account.number(), config.auth_clock_skew_s);
         let headers = ServiceHeaders::new(&config.version);
-        Service { account, config, headers, authorizer, lengthy: |work| work() }
+        let scripts = Arc::new(ScriptHost::new(config.scripts));
+        Service { scripts, account, config, headers, authorizer, lengthy: |work| work() }
     }
 
     /// The same service, with the server's way to run what may take long.
@@ -282,6 +285,13 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::ReadPermission => permissions::read(context),
         Action::ReplacePermission => permissions::replace(context).await,
         Action::DeletePermission => permissions::delete(context).await,
+        Action::ListScripts => scripts::resources::list(context),
+        Action::QueryScripts => scripts::resources::query(context),
+        Action::CreateScript | Action::UpsertScript => scripts::resources::create_or_upsert(context).await,
+        Action::ReadScript => scripts::resources::read(context),
+        Action::ReplaceScript => scripts::resources::replace(context).await,
+        Action::DeleteScript => scripts::resources::delete(context).await,
+        Action::ExecuteProcedure => scripts::execute::execute(context).await,
         Action::ReadAbsent | Action::WriteAbsent => Err(absent(context)),
     }
 }

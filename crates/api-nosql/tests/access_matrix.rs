@@ -241,6 +241,7 @@ impl World {
                 }
             }
         }
+        world.make("/dbs/d/colls/c/sprocs", json!({ "id": "s", "body": "function () {}" }));
         let container = world.read("/dbs/d/colls/c", None)["_self"].as_str().unwrap().to_owned();
         let item = world.read("/dbs/d/colls/c/docs/i1", Some("a"))["_self"].as_str().unwrap().to_owned();
         let (c, i) = ("dbs/d/colls/c", "dbs/d/colls/c/docs/i1");

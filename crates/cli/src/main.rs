@@ -1,4 +1,4 @@
-//! The one binary: `orrery serve`, `cert`, `key`, `partition`, `workload`.
+//! The one binary: `orrery serve`, `cert`, `key`, `partition`, `script`, `workload`.
 //!
 //! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes: 0 done, 1 failed (the
 //! reason is on stderr), 2 the command line or a setting is wrong.
@@ -6,6 +6,7 @@
 mod cert;
 mod key;
 mod partition;
+mod script;
 mod serve;
 mod workload;
 
@@ -42,6 +43,7 @@ fn command() -> Command {
         .subcommand(cert::command())
         .subcommand(key::command())
         .subcommand(partition::command())
+        .subcommand(script::command())
         .subcommand(workload::command())
         .subcommand(Command::new("version").about("Print the version"))
 }
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Some(("cert", matches)) => cert::run(matches),
         Some(("key", matches)) => key::run(matches),
         Some(("partition", matches)) => partition::run(matches),
+        Some(("script", matches)) => script::run(matches),
         Some(("workload", matches)) => workload::run(matches),
         _ => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));

@@ -43,6 +43,7 @@ fn help_is_as_recorded() {
     check("help-serve", &["serve", "--help"], &[], 0);
     check("help-cert", &["cert", "--help"], &[], 0);
     check("help-key", &["key", "--help"], &[], 0);
+    check("help-script", &["script", "run", "--help"], &[], 0);
     check("help-workload", &["workload", "--help"], &[], 0);
     check("version", &["version"], &[], 0);
 }

@@ -23,6 +23,7 @@ use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
 use crate::partition::Partition;
+use crate::script::{Script, ScriptDefinition, ScriptKind};
 use crate::split::Splits;
 use crate::sweeper::Sweeper;
 use crate::throughput::Pool;
@@ -351,6 +352,44 @@ impl Account {
         let if_match = if_match.map(str::to_owned);
         self.change(move |writer| writer.delete_permission(database, user, permission, if_match.as_deref()))
             .await
+    }
+}
+
+/// Scripts.
+impl Account {
+    pub async fn create_script(
+        &self,
+        container: &Arc<Container>,
+        definition: ScriptDefinition,
+    ) -> Result<Arc<Script>> {
+        let container = container.clone();
+        self.change(move |writer| writer.create_script(&container, definition)).await
+    }
+
+    /// Changes the script with this number; its kind stays.
+    pub async fn replace_script(
+        &self,
+        container: &Arc<Container>,
+        number: u64,
+        definition: ScriptDefinition,
+        if_match: Option<&str>,
+    ) -> Result<Arc<Script>> {
+        let container = container.clone();
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.replace_script(&container, number, definition, if_match.as_deref()))
+            .await
+    }
+
+    pub async fn delete_script(
+        &self,
+        container: &Arc<Container>,
+        kind: ScriptKind,
+        number: u64,
+        if_match: Option<&str>,
+    ) -> Result<()> {
+        let container = container.clone();
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| writer.delete_script(&container, kind, number, if_match.as_deref())).await
     }
 }
 

@@ -27,9 +27,10 @@ use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span};
-use crate::item::{ItemReply, ReadOptions, Write, WriteAck, WriteReply};
-use crate::partition::{Partition, RANGE_GONE, Submitted, settle};
+use crate::item::{ItemReply, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
+use crate::partition::{Draft, Drafted, Partition, RANGE_GONE, Submitted, settle};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
+use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
 
 /// What the service says when a key has fewer values than the container's definition has paths.
@@ -44,6 +45,7 @@ pub struct ContainerCore {
     name: String,
     database: Arc<DatabaseIdentity>,
     version: ArcSwap<Version>,
+    scripts: ArcSwap<Scripts>,
     supply: Supply,
     deleted: AtomicBool,
 }
@@ -80,6 +82,15 @@ impl ContainerCore {
     /// The definition as of now; an operation reads it once and stays with it.
     pub fn definition(&self) -> Arc<ContainerDefinition> {
         self.version.load().definition.clone()
+    }
+
+    /// The scripts as of now.
+    pub fn scripts(&self) -> Arc<Scripts> {
+        self.scripts.load_full()
+    }
+
+    pub(crate) fn set_scripts(&self, scripts: Scripts) {
+        self.scripts.store(Arc::new(scripts));
     }
 
     pub fn is_deleted(&self) -> bool {
@@ -137,6 +148,7 @@ impl Container {
             name: version.definition.id.clone(),
             database,
             version: ArcSwap::from_pointee(version),
+            scripts: ArcSwap::default(),
             supply,
             deleted: AtomicBool::new(false),
         };
@@ -169,6 +181,10 @@ impl Container {
 
     pub fn ts(&self) -> u32 {
         self.core.version.load().ts
+    }
+
+    pub fn scripts(&self) -> Arc<Scripts> {
+        self.core.scripts()
     }
 
     /// The map of ranges in hash order.
@@ -501,6 +517,18 @@ impl Container {
             }
             settle(submitted.0, submitted.1).await
         }
+    }
+
+    /// Runs `work` on a draft of a logical partition and commits what it did; see [`Partition::draft`].
+    pub fn draft<T>(
+        &self,
+        key: &PartitionKey,
+        session: &SessionRequirement,
+        class: RequestClass,
+        work: impl FnOnce(&mut Draft<'_>) -> Result<T>,
+    ) -> Result<Drafted<T>> {
+        let (partition, epk) = self.route(key)?;
+        partition.draft(key, &epk, session, class, work)
     }
 
     /// Removes every item of a logical partition: invisible at once, its rows go in the background.

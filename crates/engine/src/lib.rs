@@ -34,6 +34,7 @@ pub mod offer;
 pub mod partition;
 pub mod query;
 mod ranges;
+pub mod script;
 pub mod split;
 pub mod sweeper;
 pub mod throughput;
@@ -56,13 +57,14 @@ pub use feed::*;
 pub use item::*;
 pub use offer::{Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
-pub use partition::Partition;
 pub use partition::index::{
     Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
 };
+pub use partition::{Draft, Drafted, Partition, Rewritten};
 pub use query::{
     IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, Report,
     SystemOf, SystemProperties, Tuning,
 };
 pub use ranges::RangeInfo;
 pub use throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};
+pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};

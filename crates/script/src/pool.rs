@@ -72,6 +72,12 @@ impl Claim {
         let taken = self.0.compare_exchange(RUNNING, CLAIMED, Ordering::AcqRel, Ordering::Acquire);
         taken.is_ok() || self.0.load(Ordering::Acquire) == CLAIMED
     }
+
+    /// Gives the right back, before trying again.
+    pub fn release(&self) {
+        // Nothing to give back is fine too.
+        let _ = self.0.compare_exchange(CLAIMED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+    }
 }
 
 struct Job {

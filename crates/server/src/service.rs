@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use orrery_api_nosql::{
     AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, CrossPartition,
-    RequestSummary, Service, ServiceConfig,
+    RequestSummary, ScriptLimits, Service, ServiceConfig,
 };
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
@@ -57,6 +57,11 @@ fn service_config(config: &Config) -> Result<ServiceConfig> {
     let bytes =
         |key: Option<&String>| STANDARD.decode(key.map_or("", String::as_str)).context("a key is not base64");
     Ok(ServiceConfig {
+        scripts: ScriptLimits {
+            time: config.script_timeout,
+            memory_bytes: usize::try_from(config.script_memory_bytes).unwrap_or(usize::MAX),
+            ..ScriptLimits::default()
+        },
         keys: AccountKeys {
             primary: bytes(Some(primary))?,
             secondary: bytes(secondary.as_ref())?,

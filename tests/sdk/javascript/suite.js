@@ -14,6 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CosmosClient, PartitionKeyKind } from "@azure/cosmos";
 import { addAccess } from "./access.js";
 import { addQueries } from "./queries.js";
+import { addScripts } from "./scripts.js";
 
 const { COSMOS_ENDPOINT, COSMOS_KEY, COSMOS_CA_FILE } = process.env;
 const agent = COSMOS_CA_FILE ? new Agent({ ca: readFileSync(COSMOS_CA_FILE), keepAlive: true }) : undefined;
@@ -376,6 +377,7 @@ test("a wrong key opens nothing", async ({ database }) => {
 });
 
 addAccess(test, { connect, create, refused });
+addScripts(test, { refused });
 
 const selected = tests.filter((each) => each.name.includes(process.argv[2] ?? ""));
 const client = connect();

@@ -36,7 +36,7 @@ impl QueryRequest {
     }
 }
 
-fn parse_body(body: &[u8]) -> Result<QueryRequest> {
+pub fn parse_body(body: &[u8]) -> Result<QueryRequest> {
     let body = parse_json_value(body).map_err(|_| ApiError::refused(PAYLOAD_INVALID))?;
     let text = body.get("query").and_then(Value::as_str).ok_or_else(|| ApiError::refused(PAYLOAD_INVALID))?;
     let given = body.get("parameters").and_then(Value::as_array).unwrap_or_default();

@@ -7,6 +7,7 @@ use orrery_sql::Direction;
 
 use crate::item_json::{write_etag, write_self};
 use crate::rid::{ContainerRid, ascii};
+use crate::scripts;
 use crate::service::{Context, Target};
 use crate::write::push_u64;
 
@@ -44,6 +45,7 @@ pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
         vectors: vectors.collect(),
         geometry: definition.json["geospatialConfig"]["type"] == "Geometry",
         composite_indexes: Some(composite.collect()),
+        udfs: scripts::udfs::of_container(&context.service.scripts, &target.container),
         ..bare(context)
     }
 }

@@ -54,6 +54,7 @@ impl Client {
         let service = Service::new(
             account,
             ServiceConfig {
+                scripts: orrery_api_nosql::ScriptLimits::default(),
                 keys: keys.clone(),
                 consistency,
                 account_name: "orrery".to_owned(),

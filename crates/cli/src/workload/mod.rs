@@ -8,13 +8,13 @@
 //! options ─> client (signed HTTP, TLS) ─> runner (load, phases) ─> report (text or JSON)
 //! ```
 
-mod client;
+pub(crate) mod client;
 mod items;
 mod operations;
-mod options;
+pub(crate) mod options;
 mod report;
 mod runner;
-mod trust;
+pub(crate) mod trust;
 
 pub use client::{Call, Client, Target};
 pub use options::{endpoint_of, key_of};

@@ -230,6 +230,9 @@ impl Writer {
             // A space that is already gone is dropped once more, which does no harm.
             change.put(RowKey::Drop(space.0), drop_value());
         }
+        for script in container.core().scripts().numbers() {
+            change.delete(RowKey::script(database, number, script));
+        }
         self.prepare_offer_delete(change, owner_of(container));
     }
 

@@ -13,7 +13,7 @@ use crate::account::{Database, Ref, Shared};
 use crate::catalog::access::{permission_of_row, user_of_row};
 use crate::catalog::access_rows::{PermissionRow, UserRow};
 use crate::catalog::rows::{
-    ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, damaged,
+    ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, ScriptRow, damaged,
 };
 use crate::catalog::view::{Containers, View};
 use crate::container::{Container, Version};
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::etag::Etag;
 use crate::offer::{MANUAL_MIN, Offer, OfferOwner};
 use crate::ranges::{RangeHistory, RangeInfo, RangeMap, Slot};
+use crate::script::{Script, Scripts};
 use crate::throughput::Supply;
 
 /// The catalog as it was stored.
@@ -42,6 +43,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     let mut containers: BTreeMap<(u32, u32), (ContainerRow, RangeRows)> = BTreeMap::new();
     let mut drops = BTreeSet::new();
     let mut users: BTreeMap<(u32, u32), User> = BTreeMap::new();
+    let mut scripts: HashMap<(u32, u32), Scripts> = HashMap::new();
 
     let mut rows = space.snapshot()?.scan(Table::Feed, KeyRange::all(), Direction::Forward);
     while let Some(row) = rows.next_row() {
@@ -73,6 +75,12 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
                 .get_mut(&(database, user))
                 .ok_or_else(|| damaged(&format!("permission {number} belongs to no user")))?
                 .insert(Arc::new(permission_of_row(number, PermissionRow::decode(&row.value)?))),
+            RowKey::Script(database, container, high, low) => {
+                let ScriptRow { lsn, ts, definition } = ScriptRow::decode(&row.value)?;
+                let number = u64::from(high) << 32 | u64::from(low);
+                let script = Script { number, definition, etag: Etag::new(lsn, ts), ts };
+                scripts.entry((database, container)).or_default().insert(Arc::new(script));
+            }
         }
     }
 
@@ -96,7 +104,13 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
         let supply = supply_of(shared, &view, owner, number, &version.definition);
         let identity = owner.identity.clone();
         let container = Container::new(number, identity, version, map, shared.clone(), supply);
+        if let Some(scripts) = scripts.remove(&(database, number)) {
+            container.core().set_scripts(scripts);
+        }
         by_database.entry(database).or_default().insert(Arc::new(container));
+    }
+    if let Some((_, number)) = scripts.into_keys().next() {
+        return Err(damaged(&format!("a script belongs to no container: {number}")));
     }
     for (number, containers) in by_database {
         if let Some(database) = view.database(Ref::Number(number)) {

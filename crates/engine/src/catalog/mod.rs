@@ -1,5 +1,5 @@
-//! What exists: databases, containers with their ranges, offers, users with their permissions, and the spaces still
-//! to be dropped.
+//! What exists: databases, containers with their ranges and scripts, offers, users with their permissions, and the
+//! spaces still to be dropped.
 //!
 //! The truth is the rows of space 0 (`rows`). `load` reads them once at the start; `writer` is the one thread that
 //! changes them, each change as one atomic commit; `view` is what readers see, replaced after the commit and never
@@ -14,6 +14,7 @@ pub(crate) mod changes;
 pub(crate) mod load;
 pub(crate) mod reshape;
 pub(crate) mod rows;
+mod scripts;
 pub(crate) mod view;
 pub(crate) mod writer;
 

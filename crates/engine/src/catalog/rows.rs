@@ -8,9 +8,10 @@
 //! | range | `03`, database, container, range id | LSN, ts, start LSN, space, status, owner, epoch, min, max, parents |
 //! | offer | `04`, number | LSN, ts, owner, throughput, highest throughput and storage ever, percentages of throughput buckets if any |
 //! | drop | `05`, space | nothing: the space is to be dropped |
+//! | script | `20`, database, container, number (two words) | LSN, ts, kind, trigger's time and operation, id, body, spelling |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
-//! range of keys. Tags `10` and `11` are users and permissions, see `access_rows`; those after them are left for
+//! range of keys. Tags `10` and `11` are users and permissions, see `access_rows`; others from there on are left for
 //! resources that come later.
 //!
 //! Every value starts with the version of its row kind. A row of an unknown version is refused by name: a newer
@@ -22,6 +23,7 @@ use orrery_model::Epk;
 use crate::error::{Error, Result};
 use crate::offer::{OfferOwner, Throughput};
 use crate::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
+use crate::script::{ScriptDefinition, ScriptKind, TriggerOperation, TriggerTime};
 
 const TAG_META: u8 = 0;
 const TAG_DATABASE: u8 = 1;
@@ -31,6 +33,7 @@ const TAG_OFFER: u8 = 4;
 const TAG_DROP: u8 = 5;
 const TAG_USER: u8 = 0x10;
 const TAG_PERMISSION: u8 = 0x11;
+const TAG_SCRIPT: u8 = 0x20;
 
 /// The version that every row kind is written with today.
 const VERSION: u8 = 1;
@@ -48,6 +51,8 @@ pub(crate) enum RowKey {
     User(u32, u32),
     /// Database, user and permission.
     Permission(u32, u32, u32),
+    /// The number's upper and lower half come last.
+    Script(u32, u32, u32, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +120,18 @@ pub(crate) struct OfferRow {
     pub(crate) buckets: [u8; BUCKETS_MAX],
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScriptRow {
+    pub(crate) lsn: u64,
+    pub(crate) ts: u32,
+    pub(crate) definition: ScriptDefinition,
+}
+
 impl RowKey {
+    pub(crate) fn script(database: u32, container: u32, number: u64) -> RowKey {
+        RowKey::Script(database, container, (number >> 32) as u32, number as u32)
+    }
+
     pub(crate) fn encode(self) -> Bytes {
         let (tag, numbers): (u8, &[u32]) = match self {
             RowKey::Meta => (TAG_META, &[]),
@@ -126,6 +142,7 @@ impl RowKey {
             RowKey::Drop(space) => (TAG_DROP, &[space]),
             RowKey::User(database, user) => (TAG_USER, &[database, user]),
             RowKey::Permission(database, user, number) => (TAG_PERMISSION, &[database, user, number]),
+            RowKey::Script(database, container, high, low) => (TAG_SCRIPT, &[database, container, high, low]),
         };
         let mut key = Vec::with_capacity(1 + 4 * numbers.len());
         key.push(tag);
@@ -150,6 +167,7 @@ impl RowKey {
             (TAG_DROP, 1) => Some(RowKey::Drop(number(0))),
             (TAG_USER, 2) => Some(RowKey::User(number(0), number(1))),
             (TAG_PERMISSION, 3) => Some(RowKey::Permission(number(0), number(1), number(2))),
+            (TAG_SCRIPT, 4) => Some(RowKey::Script(number(0), number(1), number(2), number(3))),
             _ => None,
         }
     }
@@ -309,6 +327,38 @@ impl OfferRow {
     }
 }
 
+impl ScriptRow {
+    pub(crate) fn encode(&self) -> Bytes {
+        let ScriptDefinition { kind, id, body, trigger, spelling } = &self.definition;
+        let mut out = start();
+        put_u64(&mut out, self.lsn);
+        put_u32(&mut out, self.ts);
+        out.push(*kind as u8);
+        out.push(trigger.map_or(0, |(time, _)| time as u8));
+        out.push(trigger.map_or(0, |(_, operation)| operation as u8));
+        for text in [id, body, &spelling.0, &spelling.1] {
+            put_bytes(&mut out, text.as_bytes());
+        }
+        out.into()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<ScriptRow> {
+        Reader::read("script", value, |r| {
+            let (lsn, ts) = (r.u64()?, r.u32()?);
+            let kind = ScriptKind::from_u8(r.u8()?)?;
+            let trigger = match (kind, r.u8()?, r.u8()?) {
+                (ScriptKind::Trigger, time, operation) => {
+                    Some((TriggerTime::from_u8(time)?, TriggerOperation::from_u8(operation)?))
+                }
+                (_, 0, 0) => None,
+                _ => return None,
+            };
+            let (id, body, spelling) = (r.text()?, r.text()?, (r.text()?, r.text()?));
+            Some(ScriptRow { lsn, ts, definition: ScriptDefinition { kind, id, body, trigger, spelling } })
+        })
+    }
+}
+
 /// The value of a drop row.
 pub(crate) fn drop_value() -> Bytes {
     start().into()
@@ -438,6 +488,20 @@ mod tests {
         let manual =
             OfferRow { owner: OfferOwner::Database(1), throughput: Throughput::Manual(400), ..offer() };
         assert_eq!(OfferRow::decode(&manual.encode()).unwrap(), manual);
+        for (kind, trigger) in [
+            (ScriptKind::Procedure, None),
+            (ScriptKind::Trigger, Some((TriggerTime::Post, TriggerOperation::Delete))),
+        ] {
+            let definition = ScriptDefinition {
+                kind,
+                id: "s".into(),
+                body: "() => 1".into(),
+                trigger,
+                spelling: ("post".into(), "delete".into()),
+            };
+            let script = ScriptRow { lsn: 1, ts: 2, definition };
+            assert_eq!(ScriptRow::decode(&script.encode()).unwrap(), script);
+        }
         let keys = [
             RowKey::Meta,
             RowKey::Database(1),
@@ -447,6 +511,7 @@ mod tests {
             RowKey::Drop(5),
             RowKey::User(1, 6),
             RowKey::Permission(1, 6, 7),
+            RowKey::script(1, 2, 1 << 40 | 3),
         ];
         for key in keys {
             assert_eq!(RowKey::decode(&key.encode()), Some(key));

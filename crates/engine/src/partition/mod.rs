@@ -12,7 +12,8 @@
 //! could undo, and a refusal that rests on it is told only when it has become durable. When a commit fails the store
 //! fails every later one; the partition then refuses all writes, and what is in the overlay is never shown.
 //!
-//! - `transaction`: one commit in the making. `write`: the calls. `state`: the overlay.
+//! - `transaction`: one commit in the making. `write`: the calls. `state`: the overlay. `draft`: a transaction that
+//!   takes seconds, for scripts.
 //! - `rows`, `target`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
 //! - `index`: index rows, their policies, and reading them. `scan`, `changes`: lists. `upkeep`: what the sweeper does.
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
@@ -21,6 +22,7 @@
 mod by_number;
 mod changes;
 mod copy;
+mod draft;
 mod expiry;
 mod gate;
 mod handover;
@@ -62,6 +64,7 @@ use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
 pub(crate) use copy::Successor;
+pub use draft::{Draft, Drafted, Rewritten};
 pub(crate) use gate::RANGE_GONE;
 pub(crate) use handover::{FeedHold, Pause};
 pub use rows::ChangeKind;

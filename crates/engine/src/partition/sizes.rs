@@ -21,7 +21,7 @@ const SIZES_MAX: usize = 4096;
 /// What an item row holds besides its document.
 const ROW_HEADER_BYTES: usize = 23;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct LogicalSizes(HashMap<Bytes, u64>);
 
 impl LogicalSizes {
@@ -39,7 +39,7 @@ impl LogicalSizes {
         }
     }
 
-    fn enter(&mut self, logical_partition: Bytes, size: u64) {
+    pub(super) fn enter(&mut self, logical_partition: Bytes, size: u64) {
         // Any entry may go: it is measured again when it is next needed.
         if self.0.len() >= SIZES_MAX
             && let Some(victim) = self.0.keys().next().cloned()

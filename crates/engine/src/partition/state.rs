@@ -5,8 +5,10 @@
 //! out of the overlay by whoever holds the lock next.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use super::rows::Totals;
@@ -14,10 +16,37 @@ use super::sizes::LogicalSizes;
 use crate::item::Item;
 
 /// The latest submitted value of a row, while a snapshot may not show it yet.
+#[derive(Clone)]
 pub(super) struct Pending<T> {
     pub(super) lsn: u64,
     /// `None`: deleted.
     pub(super) value: Option<T>,
+}
+
+/// What a transaction is built on: the partition's state, held by its lock, or a copy that holds up nobody.
+pub(super) enum Base<'p> {
+    Shared(MutexGuard<'p, State>),
+    Detached(Box<State>),
+}
+
+impl Deref for Base<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        match self {
+            Base::Shared(state) => state,
+            Base::Detached(state) => state,
+        }
+    }
+}
+
+impl DerefMut for Base<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        match self {
+            Base::Shared(state) => state,
+            Base::Detached(state) => state,
+        }
+    }
 }
 
 /// Which overlay entries a commit made.
@@ -49,6 +78,28 @@ impl State {
             purges,
             sizes: LogicalSizes::default(),
         }
+    }
+
+    /// A copy as far as one logical partition is concerned.
+    pub(super) fn detached(&self, logical_partition: &[u8]) -> State {
+        let purge = self.purges.get_key_value(logical_partition);
+        let items = self.items.iter().filter(|(key, _)| key.starts_with(logical_partition));
+        State {
+            next_lsn: self.next_lsn,
+            totals: self.totals,
+            items: items.map(|(key, pending)| (key.clone(), pending.clone())).collect(),
+            claims: self.claims.clone(),
+            submitted: VecDeque::new(),
+            purges: purge.into_iter().map(|(key, lsn)| (key.clone(), *lsn)).collect(),
+            sizes: self.sizes.clone(),
+        }
+    }
+
+    /// Whether nothing has happened to a logical partition, or to the partition's counters, since a copy was made.
+    pub(super) fn is_unchanged_since(&self, copy: &State, logical_partition: &[u8]) -> bool {
+        self.next_lsn == copy.next_lsn
+            && self.purges.get(logical_partition) == copy.purges.get(logical_partition)
+            && self.sizes.is_empty() == copy.sizes.is_empty()
     }
 
     /// Puts the rows of a commit into the overlay. Later entries of the lists win.

@@ -7,16 +7,13 @@
 //! The rows of one version of an item are staged in one place, `Transaction::put`, where the old version is at hand;
 //! index rows join the commit there, and what they cost is counted in the same walk.
 
-use bytes::Bytes;
-use orrery_model::Raw;
-use orrery_storage::{Commit, Snapshot, Table, keys};
-use parking_lot::MutexGuard;
+use std::collections::HashMap;
 
 use super::expiry;
 use super::index::Stage;
 use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, decode_item, feed_key};
 use super::sizes::item_row_bytes;
-use super::state::State;
+use super::state::{Base, State};
 use super::target::Target;
 use super::ticket::Ticket;
 use super::unique::{self, Claims};
@@ -24,6 +21,12 @@ use super::{AfterPublish, Partition, Settings};
 use crate::error::{Error, Kind, Result};
 use crate::etag::COMMIT_POSITIONS;
 use crate::item::{self, Item, Operation, Outcome, Write};
+use bytes::Bytes;
+use orrery_model::Raw;
+use orrery_storage::{Commit, Snapshot, Table, keys};
+
+/// Staged items that are searched one by one.
+const STAGED_SEARCHED_MAX: usize = 32;
 
 /// A document that has passed every check that needs no look at what is stored.
 pub(super) struct Content {
@@ -57,14 +60,19 @@ pub(super) struct Applied {
 pub(super) struct Transaction<'p> {
     pub(super) partition: &'p Partition,
     pub(super) settings: &'p Settings,
-    pub(super) state: MutexGuard<'p, State>,
-    snapshot: Option<Box<dyn Snapshot>>,
+    pub(super) state: Base<'p>,
+    pub(super) snapshot: Option<Box<dyn Snapshot>>,
+    /// The LSN of the first change; most commits have no other.
+    first_lsn: u64,
     lsn: u64,
     now_s: u32,
     commit: Commit,
     totals: Totals,
     /// Items as this transaction leaves them; later entries win.
-    staged: Vec<(Bytes, Option<Item>)>,
+    pub(super) staged: Vec<(Bytes, Option<Item>)>,
+    /// The latest entry of `staged` for each key, of its first `indexed` entries. Empty until there are many.
+    staged_places: HashMap<Bytes, usize>,
+    indexed: usize,
     staged_claims: Vec<(Bytes, Option<Bytes>)>,
     /// Growth of logical partitions.
     staged_sizes: Vec<(Bytes, i64)>,
@@ -83,38 +91,50 @@ impl<'p> Transaction<'p> {
         let mut state = partition.shared.state.lock();
         partition.check_open()?;
         state.settle_published(partition.shared.published_lsn());
-        // Under the lock, and always the newest: rows never go back to a policy that others have left.
-        let index = &partition.shared.index;
-        let published_lsn = partition.shared.published_lsn();
-        let is_empty = || state.totals.items == 0 && published_lsn == state.next_lsn - 1;
-        if index.follow(&partition.owner.definition(), is_empty) {
-            partition.shared.agenda.reindex();
-        }
+        partition.follow_definition(&state);
+        Ok(Transaction::over(partition, settings, Base::Shared(state), None))
+    }
+
+    /// A transaction over any state; a detached one holds up nobody and must be attached before it can finish.
+    pub(super) fn over(
+        partition: &'p Partition,
+        settings: &'p Settings,
+        state: Base<'p>,
+        snapshot: Option<Box<dyn Snapshot>>,
+    ) -> Transaction<'p> {
         let (lsn, totals) = (state.next_lsn, state.totals);
-        Ok(Transaction {
+        Transaction {
             partition,
             settings,
             state,
-            snapshot: None,
+            snapshot,
+            first_lsn: lsn,
             lsn,
             now_s: partition.env.now_s(),
             commit: Commit::default(),
             totals,
             staged: Vec::new(),
+            staged_places: HashMap::new(),
+            indexed: 0,
             staged_claims: Vec::new(),
             staged_sizes: Vec::new(),
             rests_on_pending: false,
             earliest_expiry: None,
             deletes: false,
-            index: Stage::new(index),
+            index: Stage::new(&partition.shared.index),
             after: AfterPublish::Nothing,
             size_wanted: None,
-        })
+        }
     }
 
-    /// The LSN of the commit, if it comes to one.
+    /// The LSN of the commit, if it comes to one; of its last change.
     pub(super) fn lsn(&self) -> u64 {
         self.lsn
+    }
+
+    /// What comes next stands under the n-th LSN of this commit: one LSN has only so many positions.
+    pub(super) fn under(&mut self, nth: u64) {
+        self.lsn = self.first_lsn + nth;
     }
 
     pub(super) fn changes_anything(&self) -> bool {
@@ -214,7 +234,7 @@ impl<'p> Transaction<'p> {
 
     /// Terms of the time of a write. It is paid once per commit: an item that is touched again does not pay again.
     fn time_terms(&self, old: Option<&Item>) -> usize {
-        let again = old.is_some_and(|old| old.lsn == self.lsn);
+        let again = old.is_some_and(|old| old.lsn >= self.first_lsn);
         if again { 0 } else { self.index.time_terms() }
     }
 
@@ -256,6 +276,8 @@ impl<'p> Transaction<'p> {
         if result.is_err() {
             self.commit.changes.truncate(lengths.0);
             self.staged.truncate(lengths.1);
+            self.staged_places.clear();
+            self.indexed = 0;
             self.staged_claims.truncate(lengths.2);
             self.staged_sizes.truncate(lengths.3);
             self.totals = totals;
@@ -437,14 +459,26 @@ impl<'p> Transaction<'p> {
 
     /// The version under a key, whether or not it still counts.
     pub(super) fn stored(&mut self, key: &Bytes) -> Result<Option<Item>> {
-        if let Some((_, item)) = self.staged.iter().rev().find(|(staged, _)| staged == key) {
-            return Ok(item.clone());
+        if let Some(item) = self.staged_item(key) {
+            return Ok(item);
         }
         if let Some(pending) = self.state.items.get(key) {
             self.rests_on_pending = true;
             return Ok(pending.value.clone());
         }
         self.read(Table::Items, key)?.map(decode_item).transpose()
+    }
+
+    /// The latest staged version of an item. A script stages thousands, everybody else a few.
+    fn staged_item(&mut self, key: &Bytes) -> Option<Option<Item>> {
+        if self.staged.len() <= STAGED_SEARCHED_MAX {
+            return self.staged.iter().rev().find(|(staged, _)| staged == key).map(|(_, item)| item.clone());
+        }
+        for (place, (key, _)) in self.staged.iter().enumerate().skip(self.indexed) {
+            self.staged_places.insert(key.clone(), place);
+        }
+        self.indexed = self.staged.len();
+        self.staged_places.get(key).map(|place| self.staged[*place].1.clone())
     }
 
     fn claim_holder(&mut self, key: &Bytes) -> Result<Option<Bytes>> {
@@ -580,6 +614,16 @@ fn check_conditions(write: &Write, old: &Item) -> Result<()> {
 }
 
 impl Partition {
+    /// Takes note of the container's present definition. Under the lock, and always the newest: index rows never go back
+    /// to a policy that others have left.
+    pub(super) fn follow_definition(&self, state: &State) {
+        let published_lsn = self.shared.published_lsn();
+        let is_empty = || state.totals.items == 0 && published_lsn == state.next_lsn - 1;
+        if self.shared.index.follow(&self.owner.definition(), is_empty) {
+            self.shared.agenda.reindex();
+        }
+    }
+
     /// Checks a whole document that is to be stored under `target`.
     pub(super) fn content(&self, settings: &Settings, target: &Target, document: Bytes) -> Result<Content> {
         let body = Raw::document(&document)

@@ -288,7 +288,7 @@ impl Partition {
     }
 
     /// Checks everything about an operation that does not depend on what is stored.
-    fn prepare<'w>(
+    pub(super) fn prepare<'w>(
         &self,
         settings: &Settings,
         key: &PartitionKey,
@@ -321,7 +321,7 @@ impl Partition {
     }
 
     /// What a refused operation costs.
-    fn refusal_charge(&self, settings: &Settings, prepared: &Prepared, kind: Kind) -> f64 {
+    pub(super) fn refusal_charge(&self, settings: &Settings, prepared: &Prepared<'_>, kind: Kind) -> f64 {
         match (&prepared.write.operation, &prepared.content, kind) {
             (Operation::Read { .. }, ..) => charge::LOOK_UP_RU,
             (_, Some(content), Kind::AlreadyExists | Kind::UniqueKeyViolated) => {
@@ -338,7 +338,7 @@ impl Partition {
         Raw::document(document).map_or(0, |body| index.terms(None, Some(body)) + index.time_terms())
     }
 
-    fn check_session(&self, write: &Write) -> Result<()> {
+    pub(super) fn check_session(&self, write: &Write) -> Result<()> {
         if write.session.is_empty() { Ok(()) } else { self.view(&write.session).map(|_| ()) }
     }
 }
@@ -371,7 +371,7 @@ impl Settings {
         OperationResult { status: Ok(applied.outcome), item: applied.item, charge_ru }
     }
 
-    fn charge(&self, applied: &Applied) -> f64 {
+    pub(super) fn charge(&self, applied: &Applied) -> f64 {
         let version = |item: &Option<Item>| {
             item.as_ref().map_or_else(Version::default, |item| self.version(item.ttl, &item.document))
         };

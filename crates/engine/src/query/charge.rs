@@ -36,6 +36,13 @@ const WHOLE_RU: f64 = 0.003_29;
 const COUNTED_RU: f64 = 0.000_256;
 const LOADED_BYTE_RU: f64 = 8.4 / 1_048_576.0;
 
+/// What a page costs for which items were read one after the other, as a script's queries do.
+pub(crate) fn scanned(rows: u64, items: u64, bytes: u64) -> f64 {
+    let idle = items.saturating_sub(rows) as f64;
+    let share = if items == 0 { 0.0 } else { idle / items as f64 };
+    PAGE_RU + (ROW_RU + WHOLE_RU) * rows as f64 + ROW_RU * idle + LOADED_BYTE_RU * share * bytes as f64
+}
+
 /// `answered`: the index answers the filter. `counted`: entries that were counted instead of loading their items.
 pub(super) fn page(
     prepared: &Prepared,

@@ -11,7 +11,7 @@
 //! - `run`: the page itself; `sorted` and `covered` are two kinds of it. `lookup`: items by index. `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
-mod charge;
+pub(crate) mod charge;
 mod covered;
 mod explain;
 mod lookup;

@@ -48,6 +48,8 @@ pub struct Config {
     /// No offers; a fixed rate for every partition.
     pub serverless: bool,
     pub cache_size_bytes: u64,
+    pub script_timeout: Duration,
+    pub script_memory_bytes: u64,
     pub durability: Durability,
     pub consistency: Consistency,
     pub cross_partition_queries: CrossPartitionQueries,

@@ -57,6 +57,18 @@ pub(super) struct Index {
     rebuilt_items: AtomicU64,
 }
 
+/// A moment in the life of an index, see [`Index::mark`].
+pub(super) struct Mark {
+    scheme: Arc<Scheme>,
+    paths: usize,
+}
+
+impl Mark {
+    pub(super) fn is_same(&self, other: &Mark) -> bool {
+        Arc::ptr_eq(&self.scheme, &other.scheme) && self.paths == other.paths
+    }
+}
+
 impl Index {
     pub(super) fn open(
         snapshot: &dyn Snapshot,
@@ -92,6 +104,14 @@ impl Index {
     /// Whether rows of an earlier policy are left.
     pub(super) fn is_behind(&self) -> bool {
         !self.scheme.load().stale.is_empty()
+    }
+
+    /// What rows were made under; the same mark later says that rows which were not submitted yet are still right. `None`
+    /// while a rebuild is going on. The caller holds the partition's lock.
+    pub(super) fn mark(&self) -> Option<Mark> {
+        let scheme = self.scheme.load_full();
+        let paths = self.dictionary.read().len();
+        scheme.stale.is_empty().then_some(Mark { scheme, paths })
     }
 
     /// Takes note of the container's present definition. The caller holds the partition's lock, and nothing has been

@@ -64,6 +64,10 @@ impl Default for Dictionary {
 }
 
 impl Dictionary {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub(super) fn open(snapshot: &dyn Snapshot) -> Result<Dictionary> {
         let mut dictionary = Dictionary::default();
         let mut rows = snapshot.scan(Table::Index, keys::index::paths(), Direction::Forward);

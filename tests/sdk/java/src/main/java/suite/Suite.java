@@ -164,6 +164,7 @@ final class Suite {
         Map<String, Case> cases = new LinkedHashMap<>();
         Cases.addTo(cases);
         AccessCases.addTo(cases);
+        ScriptCases.addTo(cases);
         Suite suite = new Suite();
         int passed = 0;
         int failed = 0;

@@ -1,0 +1,241 @@
+//! What a script may do: items of its own logical partition, as the wire shows them.
+
+use orrery_engine::error::{ALREADY_EXISTS, NOT_FOUND, PRECONDITION_FAILED};
+use orrery_engine::{Draft, Env, Error, Item, Kind, Operation as ItemOperation, Write};
+use orrery_query::QueryEnv;
+use orrery_script::{Collection, Done, Operation, OperationError, Options};
+
+use super::identity::Renames;
+use super::query;
+use crate::errors::{errors_json, status_of};
+use crate::item_json::{size_hint, write_item};
+use crate::items;
+use crate::paging::PAGE_BYTES_MAX;
+use crate::rid::{ContainerRid, Rid, database_rid};
+
+/// Items of a page when the script does not say.
+pub const PAGE_ITEMS: usize = 1_000;
+
+/// Names of the container that a script runs in.
+#[derive(Clone)]
+pub struct Place {
+    pub rid: ContainerRid,
+    pub database: String,
+    pub container: String,
+    pub database_number: u32,
+    pub container_number: u32,
+}
+
+impl Place {
+    pub fn of(target: &crate::service::Target) -> Place {
+        Place {
+            rid: target.rid,
+            database: target.container.database().name.clone(),
+            container: target.container.name().to_owned(),
+            database_number: target.container.database().number,
+            container_number: target.container.number(),
+        }
+    }
+
+    pub fn self_link(&self) -> String {
+        let mut link = Vec::new();
+        self.rid.write_self(&mut link);
+        String::from_utf8(link).unwrap_or_default()
+    }
+
+    pub fn alt_link(&self) -> String {
+        format!("dbs/{}/colls/{}", self.database, self.container)
+    }
+}
+
+pub struct Items<'a, 'p> {
+    pub draft: &'a mut Draft<'p>,
+    pub place: &'a Place,
+    pub env: &'a QueryEnv,
+    pub random: &'a dyn Env,
+    /// Names of what was written so far, which are not final yet.
+    pub written: &'a mut Renames,
+}
+
+impl Collection for Items<'_, '_> {
+    fn perform(&mut self, operation: Operation<'_>, options: &Options) -> Result<Done, OperationError> {
+        match operation {
+            Operation::Create { collection, document } => {
+                self.check_collection(collection)?;
+                let (id, document) = self.document(document, options.fixed_id)?;
+                self.write(ItemOperation::Create { id, document }, options)
+            }
+            Operation::Upsert { collection, document } => {
+                self.check_collection(collection)?;
+                let (id, document) = self.document(document, options.fixed_id)?;
+                self.write(ItemOperation::Upsert { id, document }, options)
+            }
+            Operation::Replace { document_link, document } => {
+                let id = self.item_id(document_link)?;
+                let (_, document) = self.document(document, true)?;
+                self.write(ItemOperation::Replace { id, document }, options)
+            }
+            Operation::Delete { document_link } => {
+                let id = self.item_id(document_link)?;
+                self.write(ItemOperation::Delete { id }, options)
+            }
+            Operation::Read { document_link } => {
+                let id = self.item_id(document_link)?;
+                match self.draft.read(&id, options.if_none_match.as_deref()) {
+                    Ok(item) => Ok(Done { resource: Some(self.json(&item)), ..Done::default() }),
+                    Err(error) if error.kind == Kind::NotModified => {
+                        Ok(Done { not_modified: true, ..Done::default() })
+                    }
+                    Err(error) => Err(refused(&error)),
+                }
+            }
+            Operation::List { collection } => {
+                self.check_collection(collection)?;
+                self.list(options)
+            }
+            Operation::Query { collection, query } => {
+                self.check_collection(collection)?;
+                query::page(self.draft, &self.place.rid, self.env, query, options)
+            }
+        }
+    }
+}
+
+impl Items<'_, '_> {
+    fn write(&mut self, operation: ItemOperation, options: &Options) -> Result<Done, OperationError> {
+        if let ItemOperation::Create { document, .. }
+        | ItemOperation::Upsert { document, .. }
+        | ItemOperation::Replace { document, .. } = &operation
+            && self.written.occur_in(document)
+        {
+            // The document repeats a name that is final only if nobody commits before the script does.
+            self.draft.must_not_move();
+        }
+        let mut write = Write::new(operation);
+        write.if_match = options.if_match.clone();
+        write.if_none_match = options.if_none_match.clone();
+        let (_, item) = self.draft.write(write).map_err(|error| refused(&error))?;
+        let resource = item.map(|item| {
+            self.written.watch(&self.place.rid, &item);
+            self.json(&item)
+        });
+        Ok(Done { resource, ..Done::default() })
+    }
+
+    /// The stored form of a document and its id, which it is given when it has none.
+    fn document(&self, text: &str, fixed_id: bool) -> Result<(String, bytes::Bytes), OperationError> {
+        let invalid = |error: crate::errors::ApiError| OperationError {
+            status: error.status.as_u16(),
+            message: errors_json(&error.message),
+        };
+        let document = items::document(text.as_bytes()).map_err(invalid)?;
+        let has_id = orrery_model::Raw::document(&document).is_ok_and(|root| root.get("id").is_some());
+        if has_id || fixed_id {
+            let id = items::id_of(&document).map_err(invalid)?;
+            return Ok((id, document));
+        }
+        let mut random = [0u8; 16];
+        random[..8].copy_from_slice(&self.random.random_u64().to_le_bytes());
+        random[8..].copy_from_slice(&self.random.random_u64().to_le_bytes());
+        let id = uuid::Builder::from_random_bytes(random).into_uuid().hyphenated().to_string();
+        let rest = text.trim_start().strip_prefix('{').unwrap_or("}");
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        let document =
+            items::document(format!("{{\"id\":\"{id}\"{comma}{rest}").as_bytes()).map_err(invalid)?;
+        Ok((id, document))
+    }
+
+    fn json(&self, item: &Item) -> String {
+        let mut out = Vec::with_capacity(size_hint(item));
+        write_item(&mut out, &self.place.rid, item);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    fn list(&mut self, options: &Options) -> Result<Done, OperationError> {
+        let after = match options.continuation.as_deref() {
+            None => None,
+            Some(token) => Some(token.parse::<u64>().map_err(|_| query::invalid_continuation())?),
+        };
+        let most = options.page_size.unwrap_or(PAGE_ITEMS);
+        let (mut out, mut count, mut last, mut more) = (vec![b'['], 0, None, false);
+        let mut sizes = Vec::new();
+        let rid = self.place.rid;
+        let scanned = self.draft.scan(after, &mut |item| {
+            if count > 0 && (count >= most || out.len() >= PAGE_BYTES_MAX) {
+                more = true;
+                return Ok(false);
+            }
+            if count > 0 {
+                out.push(b',');
+            }
+            write_item(&mut out, &rid, item);
+            sizes.push(item.document.len());
+            count += 1;
+            last = Some(item.number);
+            Ok(true)
+        });
+        scanned.map_err(|error| refused(&error))?;
+        out.push(b']');
+        self.draft.charge(orrery_engine::charge::page(sizes));
+        let continuation = last.filter(|_| more).map(|number| number.to_string());
+        Ok(Done { resource: String::from_utf8(out).ok(), continuation, not_modified: false })
+    }
+
+    fn check_collection(&self, link: &str) -> Result<(), OperationError> {
+        let parts: Vec<&str> = link.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["dbs", database, "colls", container] if self.is_here(database, container) => Ok(()),
+            _ => Err(wrong_link(link)),
+        }
+    }
+
+    fn is_here(&self, database: &str, container: &str) -> bool {
+        let place = self.place;
+        (database == place.database || database == database_rid(place.database_number))
+            && (container == place.container || container == place.rid.as_str())
+    }
+
+    /// The id of the item that a link names, by id or by rid.
+    fn item_id(&self, link: &str) -> Result<String, OperationError> {
+        let parts: Vec<&str> = link.trim_matches('/').split('/').collect();
+        let ["dbs", database, "colls", container, "docs", item] = parts.as_slice() else {
+            return Err(wrong_link(link));
+        };
+        if !self.is_here(database, container) {
+            return Err(wrong_link(link));
+        }
+        let place = self.place;
+        match Rid::parse(item) {
+            Some(Rid::Item { database, container: owner, number })
+                if *container == place.rid.as_str()
+                    && database == place.database_number
+                    && owner == place.container_number =>
+            {
+                match self.draft.id_of(number) {
+                    Ok(Some(id)) => Ok(id),
+                    Ok(None) => Err(refused(&Error::not_found())),
+                    Err(error) => Err(refused(&error)),
+                }
+            }
+            _ => Ok((*item).to_owned()),
+        }
+    }
+}
+
+fn wrong_link(link: &str) -> OperationError {
+    let shown: String = link.chars().take(200).collect();
+    let message = format!("The link '{shown}' names nothing in the collection that the script runs in.");
+    OperationError { status: 400, message: errors_json(&message) }
+}
+
+/// An engine's refusal in the words that scripts look for.
+pub fn refused(error: &Error) -> OperationError {
+    let message = match error.kind {
+        Kind::NotFound => NOT_FOUND,
+        Kind::AlreadyExists => ALREADY_EXISTS,
+        Kind::UniqueKeyViolated => "Unique index constraint violation.",
+        Kind::PreconditionFailed => PRECONDITION_FAILED,
+        _ => error.message.as_str(),
+    };
+    OperationError { status: status_of(error.kind).0.as_u16(), message: errors_json(message) }
+}

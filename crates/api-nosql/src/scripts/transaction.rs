@@ -1,0 +1,86 @@
+//! Runs work on a draft of a logical partition, again when somebody else was faster, a bounded number of times.
+
+use std::time::{Duration, Instant};
+
+use orrery_engine::{Container, Draft, Drafted, Error, Kind, RequestClass};
+use orrery_model::PartitionKey;
+use orrery_script::{Claim, Failure, Limits};
+
+/// How often a script is run before its caller is told to come back.
+const ATTEMPTS_MAX: u32 = 20;
+/// How much longer each attempt waits than the one before.
+const CONFLICT_WAIT: Duration = Duration::from_micros(200);
+const HANDOVER_WAIT: Duration = Duration::from_millis(2);
+/// What the service charges for a script that does nothing.
+pub const SCRIPT_RU: f64 = 4.27;
+
+/// How work on a draft ends early.
+pub enum Stop {
+    Failure(Failure),
+    Engine(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Engine(error)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failure(failure)
+    }
+}
+
+/// A logical partition, and the time that is left for it.
+pub struct Transaction<'a> {
+    pub container: &'a Container,
+    pub key: &'a PartitionKey,
+    pub session: &'a Vec<(u32, u64)>,
+    pub class: RequestClass,
+    pub limits: &'a Limits,
+    pub claim: &'a Claim,
+}
+
+impl Transaction<'_> {
+    /// `Err` comes with what it has cost.
+    pub fn run<T>(
+        &self,
+        mut work: impl FnMut(&mut Draft<'_>, Instant) -> Result<T, Stop>,
+    ) -> Result<Drafted<T>, (Stop, f64)> {
+        let deadline = Instant::now() + self.limits.time;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let mut failure = None;
+            let drafted = self.container.draft(self.key, self.session, self.class, |draft| {
+                let value = work(draft, deadline).map_err(|stop| match stop {
+                    Stop::Engine(error) => error,
+                    Stop::Failure(stopped) => {
+                        failure = Some(stopped);
+                        Error::bad_request("The script failed.")
+                    }
+                })?;
+                // Whoever waits may have been told that the script is stuck; then it must not have an effect.
+                if self.claim.take() { Ok(value) } else { Err(Error::internal("The script was given up.")) }
+            });
+            let error = match drafted {
+                Ok(drafted) => return Ok(drafted),
+                Err(error) => error,
+            };
+            let charge_ru = error.charge_ru;
+            if let Some(failure) = failure {
+                return Err((Stop::Failure(failure), charge_ru));
+            }
+            // A range that has gone to others is found again by the next attempt.
+            let again = matches!(error.kind, Kind::Conflict | Kind::RangeGone);
+            if !again || attempt == ATTEMPTS_MAX || Instant::now() >= deadline {
+                return Err((Stop::Engine(error), charge_ru));
+            }
+            self.claim.release();
+            // Those who were in the way get ahead; each time a little more.
+            let step = if error.kind == Kind::Conflict { CONFLICT_WAIT } else { HANDOVER_WAIT };
+            std::thread::sleep(step * attempt);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Common kinds of script as data (`tests/scripts`), each also with an error thrown after all it does; several at once
+//! on one key; and scripts that mean harm.
+
+mod support;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use support::{Client, Reply};
+
+struct World(Client);
+
+impl World {
+    fn new() -> World {
+        let world = World(Client::new(&json!({})));
+        assert_eq!(world.post("/dbs", json!({"id": "d"}), &[]).status, 201);
+        let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+        assert_eq!(world.post("/dbs/d/colls", json!({"id": "c", "partitionKey": key}), &[]).status, 201);
+        world
+    }
+
+    fn send(&self, verb: &str, path: &str, body: Vec<u8>, headers: &[(&str, &str)]) -> Reply {
+        let mut all = vec![("x-ms-documentdb-partitionkey".to_owned(), "[\"a\"]".to_owned())];
+        all.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.0.send(verb, path, &all, body, "primary")
+    }
+
+    fn post(&self, path: &str, body: Value, headers: &[(&str, &str)]) -> Reply {
+        self.send("POST", path, body.to_string().into_bytes(), headers)
+    }
+
+    fn procedure(&self, id: &str, source: &str) {
+        let reply = self.post("/dbs/d/colls/c/sprocs", json!({"id": id, "body": source}), &[]);
+        assert_eq!(reply.status, 201, "{reply}");
+    }
+
+    fn execute(&self, id: &str, arguments: Value) -> Reply {
+        let logging = [("x-ms-documentdb-script-enable-logging", "True")];
+        self.post(&format!("/dbs/d/colls/c/sprocs/{id}"), arguments, &logging)
+    }
+
+    fn create(&self, item: &Value, headers: &[(&str, &str)]) -> Reply {
+        self.post("/dbs/d/colls/c/docs", item.clone(), headers)
+    }
+
+    fn items(&self) -> Map<String, Value> {
+        let list =
+            self.send("GET", "/dbs/d/colls/c/docs", Vec::new(), &[("x-ms-max-item-count", "-1")]).json();
+        let items = list["Documents"].as_array().cloned().unwrap_or_default();
+        items.into_iter().map(|item| (item["id"].as_str().unwrap_or_default().to_owned(), item)).collect()
+    }
+}
+
+/// Whether everything in `wanted` is in `found`.
+fn contains(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, value)| found.get(name).is_some_and(|found| contains(found, value)))
+        }
+        _ => found == wanted,
+    }
+}
+
+fn check(name: &str, run: &Value, reply: &Reply, usual: u16) {
+    let status = run["status"].as_u64().map_or(usual, |status| status as u16);
+    assert_eq!(reply.status, status, "{name}: {run}\n{reply}");
+    let substatus = reply.header("x-ms-substatus").map(|text| text.parse::<u64>().unwrap());
+    assert_eq!(substatus, run["substatus"].as_u64(), "{name}: {run}\n{reply}");
+    if let Some(message) = run["message"].as_str() {
+        assert!(reply.text().contains(message), "{name}: {run}\n{reply}");
+    }
+    if !run["body"].is_null() {
+        assert!(contains(&reply.json(), &run["body"]), "{name}: {run}\n{reply}");
+    }
+}
+
+/// The script, and after all its callbacks an error.
+fn with_error(source: &str) -> String {
+    format!(
+        "function () {{
+            const script = {};
+            script.apply(undefined, arguments);
+            const link = __.getSelfLink();
+            const later = (turns) => __.readDocuments(link, {{ pageSize: 1 }}, () => {{
+                if (turns > 0) later(turns - 1); else throw new Error('undone');
+            }});
+            later(600);
+        }}",
+        source.trim_end().trim_end_matches(';')
+    )
+}
+
+fn run_file(name: &str, source: &str, case: &Value) {
+    let fill = |world: &World| {
+        for item in case["items"].as_array().unwrap() {
+            assert_eq!(world.create(item, &[]).status, 201);
+        }
+    };
+    let world = World::new();
+    fill(&world);
+    let kind = case["kind"].as_str().unwrap();
+    let header = format!("x-ms-documentdb-{kind}-trigger-include");
+    let trigger = |id: &str, body: &str| {
+        let time = if kind == "pre" { "Pre" } else { "Post" };
+        json!({"id": id, "body": body, "triggerType": time, "triggerOperation": "All"})
+    };
+    match kind {
+        "procedure" => world.procedure(name, source),
+        "function" => {
+            let body = json!({"id": name, "body": source});
+            assert_eq!(world.post("/dbs/d/colls/c/udfs", body, &[]).status, 201);
+        }
+        _ => assert_eq!(world.post("/dbs/d/colls/c/triggers", trigger(name, source), &[]).status, 201),
+    }
+    for run in case["runs"].as_array().unwrap() {
+        match kind {
+            "procedure" => check(name, run, &world.execute(name, run["arguments"].clone()), 200),
+            "function" => {
+                let query = [("content-type", "application/query+json")];
+                let reply = world.post("/dbs/d/colls/c/docs", json!({"query": run["query"]}), &query);
+                check(name, run, &reply, 200);
+                if !run["rows"].is_null() {
+                    assert_eq!(reply.json()["Documents"], run["rows"], "{name}: {run}");
+                }
+            }
+            _ => check(name, run, &world.create(&run["item"], &[(&header, name)]), 201),
+        }
+    }
+    let items = world.items();
+    for (id, wanted) in case["after"].as_object().unwrap() {
+        match items.get(id) {
+            None => assert!(wanted.is_null(), "{name}: {id} is missing"),
+            Some(found) => assert!(contains(found, wanted), "{name}: {found} is not {wanted}"),
+        }
+    }
+
+    let first = &case["runs"][0];
+    let world = World::new();
+    fill(&world);
+    let before = world.items();
+    let reply = match kind {
+        "function" => return,
+        "procedure" => {
+            world.procedure("undone", &with_error(source));
+            world.execute("undone", first["arguments"].clone())
+        }
+        _ => {
+            let body = trigger("undone", &with_error(source));
+            assert_eq!(world.post("/dbs/d/colls/c/triggers", body, &[]).status, 201);
+            world.create(&first["item"], &[(&header, "undone")])
+        }
+    };
+    assert_eq!(reply.status, 400, "{name}: {reply}");
+    assert!(reply.text().contains("Exception = Error: undone"), "{name}: {reply}");
+    assert_eq!(world.items(), before, "{name} left something behind");
+}
+
+#[test]
+fn common_scripts_do_what_they_say_and_nothing_when_they_fail() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/scripts");
+    let mut count = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "js") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let source = std::fs::read_to_string(&path).unwrap();
+        let case = std::fs::read_to_string(path.with_extension("json")).unwrap();
+        run_file(&name, &source, &serde_json::from_str(&case).unwrap_or_else(|why| panic!("{name}: {why}")));
+        count += 1;
+    }
+    assert!(count >= 12, "only {count} scripts were found");
+}
+
+#[test]
+fn procedures_on_one_key_lose_no_step_of_each_other() {
+    let world = World::new();
+    world.create(&json!({"id": "n", "pk": "a", "n": 0}), &[]);
+    let raise = "function () {
+        __.readDocument(__.getAltLink() + '/docs/n', function (err, item) {
+            if (err) throw err;
+            item.n++;
+            __.replaceDocument(item._self, item, function (err, stored) {
+                if (err) throw err;
+                __.response.setBody(stored);
+            });
+        });
+    }";
+    world.procedure("raise", raise);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    loop {
+                        let reply = world.execute("raise", json!([]));
+                        match reply.status {
+                            200 => break,
+                            // Twenty attempts were not enough: the client is told to come back.
+                            status => assert_eq!(status, 449, "{reply}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(world.items()["n"]["n"], 30);
+}
+
+#[test]
+fn what_a_procedure_answers_names_the_versions_that_were_stored() {
+    let world = World::new();
+    let create = "function (n) {
+        __.createDocument(__.getSelfLink(), { id: String(n), pk: 'a' }, function (err, item) {
+            if (err) throw err;
+            var until = Date.now() + 30;
+            while (Date.now() < until);
+            console.log(item._rid);
+            __.response.setBody(item);
+        });
+    }";
+    world.procedure("create", create);
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            for n in 0..100 {
+                let item = json!({"id": n.to_string(), "pk": "b"});
+                let headers = [("x-ms-documentdb-partitionkey", "[\"b\"]")];
+                assert_eq!(world.create(&item, &headers).status, 201);
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        for n in 0..8 {
+            let reply = world.execute("create", json!([n]));
+            assert_eq!(reply.status, 200, "{reply}");
+            let stored = world.send("GET", &format!("/dbs/d/colls/c/docs/{n}"), Vec::new(), &[]);
+            assert_eq!(reply.json(), stored.json());
+            let logged = reply.header("x-ms-documentdb-script-log-results").unwrap();
+            let logged = percent_encoding::percent_decode_str(logged).decode_utf8().unwrap();
+            assert_eq!(json!(logged), stored.json()["_rid"]);
+        }
+        busy.join().unwrap();
+    });
+}
+
+#[test]
+fn scripts_that_mean_harm_end_in_time_and_change_nothing() {
+    let world = World::new();
+    world.create(&json!({"id": "x", "pk": "a"}), &[]);
+    let before = world.items();
+    let write = "__.createDocument(__.getSelfLink(), { id: 'harm', pk: 'a' });";
+    for (name, body, status) in [
+        ("loop", "for (;;);", 408),
+        ("memory", "var a = []; for (;;) a.push('x'.repeat(1e6) + a.length);", 400),
+        ("recursion", "(function f() { f(); })();", 400),
+        ("pollution", "Object.prototype.id = 'y'; Array.prototype.push = null; throw 1;", 400),
+        ("strings", "__.response.setBody('x'.repeat(2e7));", 413),
+        ("regex", "/(a+)+b/.test('a'.repeat(40000));", 408),
+        (
+            "queries",
+            "(function q(n) { if (n < 1e9) __.queryDocuments(__.getSelfLink(), 'SELECT * FROM c', function () { q(n + 1); }) || q(n); })(0);",
+            0,
+        ),
+    ] {
+        world.procedure(name, &format!("function () {{ {write} {body} }}"));
+        let started = Instant::now();
+        let reply = world.execute(name, json!([]));
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(20), "{name} took {took:?}");
+        if status == 0 {
+            assert!(matches!(reply.status, 400 | 408), "{name}: {reply}");
+        } else {
+            assert_eq!(reply.status, status, "{name}: {reply}");
+        }
+        assert_eq!(world.items(), before, "{name} changed something");
+    }
+}
+
+#[test]
+fn a_script_that_does_not_compile_is_refused_with_the_place_of_the_error() {
+    let world = World::new();
+    let reply =
+        world.post("/dbs/d/colls/c/sprocs", json!({"id": "s", "body": "function () {\n  var = 1;\n}"}), &[]);
+    assert_eq!((reply.status, reply.header("x-ms-substatus")), (400, Some("65535")), "{reply}");
+    assert!(reply.text().contains("compiling Javascript. Exception = SyntaxError"), "{reply}");
+    assert!(reply.text().contains("s.js:2:"), "{reply}");
+}

@@ -1,0 +1,3 @@
+function (text, pattern) {
+  return text === undefined ? undefined : text.match(pattern) !== null;
+}
