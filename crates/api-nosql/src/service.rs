@@ -28,8 +28,8 @@ use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::scripts::{self, ScriptHost};
 use crate::{
-    account, batch, changes, conflicts, containers, databases, feed, items, offers,
-    partition_key_delete, permissions, query, ranges, splits, users,
+    account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
+    permissions, query, ranges, splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is

@@ -66,5 +66,5 @@ pub use query::{
     SystemOf, SystemProperties, Tuning,
 };
 pub use ranges::RangeInfo;
-pub use throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};
+pub use throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};

@@ -22,8 +22,8 @@ use orrery_model::Epk;
 
 use crate::error::{Error, Result};
 use crate::offer::{OfferOwner, Throughput};
-use crate::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
 use crate::script::{ScriptDefinition, ScriptKind, TriggerOperation, TriggerTime};
+use crate::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
 
 const TAG_META: u8 = 0;
 const TAG_DATABASE: u8 = 1;
