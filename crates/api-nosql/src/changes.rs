@@ -50,7 +50,7 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<An
     let partitions = target.container.partitions_of(scope).map_err(engine)?;
     let ranges = target.container.ranges();
     let start = Start::of_request(context)?;
-    let class = budget::admit(context, &target, &scope)?;
+    let class = budget::admit(context, target, scope)?;
     let mut page = PageRequest {
         max_items: page_items(context)?,
         max_bytes: PAGE_BYTES_MAX,
@@ -77,7 +77,7 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<An
         let changes = target.container.read_changes(&part, from, &page).map_err(engine)?;
         first.get_or_insert(changes.at);
         let part_ru = class.read_charge(changes.charge_ru);
-        budget::charge(&target, &scope, class, Some(range), part_ru);
+        budget::charge(target, scope, class, Some(range), part_ru);
         charge_ru += part_ru;
         positions.push((range, changes.lsn));
         page.max_items -= changes.items.len().min(page.max_items);

@@ -29,6 +29,7 @@ names! {
     DEGREE_OF_PARALLELISM = "x-orrery-degree-of-parallelism";
     END_EPK = "x-ms-end-epk";
     ENABLE_CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
+    EXPLAIN = "x-orrery-explain";
     EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
     INTENDED_RID = "x-ms-cosmos-intended-collection-rid";
     IS_BATCH = "x-ms-cosmos-is-batch-request";
@@ -41,6 +42,8 @@ names! {
     OFFER_THROUGHPUT = "x-ms-offer-throughput";
     PARALLELIZE = "x-ms-documentdb-query-parallelizecrosspartitionquery";
     PARTITION_KEY = "x-ms-documentdb-partitionkey";
+    POPULATE_INDEX_METRICS = "x-ms-cosmos-populateindexmetrics";
+    POPULATE_INDEX_METRICS_V2 = "x-ms-cosmos-populateindexmetrics-v2";
     POPULATE_METRICS = "x-ms-documentdb-populatequerymetrics";
     POPULATE_QUOTA = "x-ms-documentdb-populatequotainfo";
     POPULATE_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
@@ -71,6 +74,7 @@ names! {
     CONTENT_PATH = "x-ms-content-path";
     GATEWAY_VERSION = "x-ms-gatewayversion";
     GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
+    INDEX_UTILIZATION = "x-ms-cosmos-index-utilization";
     INDEX_PROGRESS = "x-ms-documentdb-collection-index-transformation-progress";
     ITEM_COUNT = "x-ms-item-count";
     ITEM_LLSN = "x-ms-cosmos-item-llsn";

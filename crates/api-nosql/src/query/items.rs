@@ -61,6 +61,7 @@ fn page(
     };
     let mut partitions = Partitions::new(target, session, place.shares);
     partitions.class = budget::class(context)?;
+    partitions.timed = context.flag(headers::POPULATE_METRICS);
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
     let start = match continuation::of_request(context, &target.rid, inside)? {
@@ -80,7 +81,7 @@ fn page(
         MergeError::Share(error) => error,
     })?;
     let next = next.map(|next| header_of(context, &merged, &partitions, mark, &next));
-    answer(context, &partitions, &page, next)
+    answer(context, &partitions, scope, &page, next)
 }
 
 /// Where a query runs, and how its shares are merged if there are several.
@@ -168,6 +169,7 @@ fn header_of(
 fn answer(
     context: &Context<'_>,
     partitions: &Partitions<'_>,
+    scope: &Scope,
     page: &Rows,
     next: Option<HeaderValue>,
 ) -> Result<Answer> {
@@ -188,24 +190,8 @@ fn answer(
     if let Some(next) = next {
         answer = answer.set(headers::CONTINUATION, next);
     }
-    if context.flag(headers::POPULATE_METRICS) {
-        answer = answer.set(headers::QUERY_METRICS, metrics(partitions, page));
-    }
+    let answer = partitions.insight().told(context, target, scope, page, answer);
     Ok(answer.body(body))
-}
-
-/// The figures that are known without an index; the times are not taken apart.
-fn metrics(partitions: &Partitions<'_>, page: &Rows) -> HeaderValue {
-    let figures = partitions.figures();
-    let rows = page.len();
-    let ratio = if figures.loaded_items == 0 { 1.0 } else { rows as f64 / figures.loaded_items as f64 };
-    headers::text_value(&format!(
-        "totalExecutionTimeInMs=0.00;queryCompileTimeInMs=0.00;queryLogicalPlanBuildTimeInMs=0.00;queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.00;indexLookupTimeInMs=0.00;instructionCount=0;documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={};retrievedDocumentSize={};outputDocumentCount={rows};outputDocumentSize={};writeOutputTimeInMs=0.00;indexUtilizationRatio={:.2}",
-        figures.loaded_items,
-        figures.loaded_bytes,
-        page.size_bytes(),
-        ratio.min(1.0),
-    ))
 }
 
 /// A merge that fails does so while it runs.

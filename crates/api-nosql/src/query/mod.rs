@@ -3,10 +3,11 @@
 //!
 //! The language and its evaluation live in their own crates; what is here is the wire around them: the body of a query
 //! (`request`), what it may know about its container (`surroundings`), where it runs (`items`, `partitions`), how one
-//! partition makes its pages (`share`) and how they go on (`position`), and which queries the gateway leaves to the
+//! partition makes its pages (`share`), how they go on (`position`) and what they tell about themselves (`insight`), and which queries the gateway leaves to the
 //! client (`plan`).
 
 pub mod condition;
+mod insight;
 pub mod items;
 mod partitions;
 pub mod plan;

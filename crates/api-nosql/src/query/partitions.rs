@@ -13,6 +13,7 @@ use orrery_model::Epk;
 use orrery_query::merge::{Ask, Figures, MergePosition, SharePage, Shares, SortedPosition};
 use orrery_query::plan::QueryRange;
 
+use super::insight::Insight;
 use super::position::{Part, Start};
 use super::share::{Answered, ShareQuery};
 use crate::budget;
@@ -116,10 +117,13 @@ pub struct Partitions<'a> {
     pub read_ahead: bool,
     /// How the request is weighed against the budgets of its partitions.
     pub class: RequestClass,
+    /// Whether to take times.
+    pub timed: bool,
     /// The partitions that have let the request in; each is asked once, however many pages it gives.
     admitted: Vec<u32>,
     at: Option<Position>,
     figures: Figures,
+    insight: Insight,
 }
 
 impl<'a> Partitions<'a> {
@@ -135,8 +139,10 @@ impl<'a> Partitions<'a> {
             degree: 1,
             read_ahead: false,
             class: RequestClass::default(),
+            timed: false,
             at: None,
             figures,
+            insight: Insight::default(),
         }
     }
 
@@ -239,6 +245,11 @@ impl<'a> Partitions<'a> {
         &self.figures
     }
 
+    /// What was done for the page, for whoever wants to know.
+    pub fn insight(&self) -> &Insight {
+        &self.insight
+    }
+
     fn ask(&self, ask: &Ask<'_>) -> Answered {
         let Some(share) = self.shares.get(ask.share) else {
             return Err(defect("A query asked for a partition that it does not have."));
@@ -249,6 +260,7 @@ impl<'a> Partitions<'a> {
             session: self.session,
             prepared: ask.query,
             rows: ask.rows,
+            timed: self.timed,
         };
         query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
     }
@@ -327,9 +339,10 @@ impl Shares for Partitions<'_> {
         };
         let mut pages = Vec::with_capacity(answers.len());
         for (answer, ask) in answers.into_iter().zip(asks) {
-            let (page, at) =
+            let (page, at, insight) =
                 answer.inspect_err(|error| self.charge(ask.share, error.charge_ru.unwrap_or(0.0)))?;
-            self.at = self.at.or(at);
+            self.at = self.at.or(Some(at));
+            self.insight.add(insight);
             pages.push(page);
         }
         Ok(pages)

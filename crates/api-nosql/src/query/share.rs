@@ -10,6 +10,7 @@ use orrery_model::PartitionKey;
 use orrery_query::Prepared;
 use orrery_query::merge::{Figures, Rows, SharePage};
 
+use super::insight::Insight;
 use super::request;
 use super::surroundings::WireSystem;
 use crate::errors::{ApiError, Plane, Result};
@@ -20,8 +21,8 @@ use crate::{continuation, items};
 /// A page that streams ends after this time with what it has; the client comes back for the rest.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A page, and where the share stood when it was read.
-pub type Answered = Result<(SharePage, Option<Position>)>;
+/// A page, where the share stood when it was read, and how it was made.
+pub type Answered = Result<(SharePage, Position, Insight)>;
 
 /// What a page of a share is made from.
 pub struct ShareQuery<'a> {
@@ -31,6 +32,8 @@ pub struct ShareQuery<'a> {
     pub prepared: &'a Prepared,
     /// Most rows of the page.
     pub rows: usize,
+    /// Whether to take times.
+    pub timed: bool,
 }
 
 impl ShareQuery<'_> {
@@ -58,7 +61,7 @@ impl ShareQuery<'_> {
             cancelled: None,
             session: self.session,
             system: &WireSystem(self.target.rid),
-            timed: false,
+            timed: self.timed,
             tuning: Tuning::default(),
         };
         let mut rows = Rows::default();
@@ -69,8 +72,9 @@ impl ShareQuery<'_> {
             loaded_items: page.metrics.loaded_items,
             loaded_bytes: page.metrics.loaded_bytes,
         };
+        let insight = Insight::of_page(&page);
         let next = page.next.map(|next| next.encode());
-        Ok((SharePage { rows, next, figures }, Some(page.at)))
+        Ok((SharePage { rows, next, figures }, page.at, insight))
     }
 
     fn refused(&self, error: orrery_engine::Error) -> ApiError {
