@@ -50,14 +50,17 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes on disk for each item after the load, when compaction has come to rest.
+/// Bytes of tables for each item after the load.
 fn measure(path: &Path, items: usize, policy: serde_json::Value, name: &str) -> Result<f64, Failure> {
-    let store = Arc::new(EmbeddedStore::open(path, EmbeddedOptions::default())?);
-    let config = EngineConfig { durability: Durability::Relaxed, ..EngineConfig::default() };
-    let account = Account::open(store.clone(), config, Arc::new(SystemEnv::new()))?;
-    let database = wait(account.create_database("bench", None))?;
     let json = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "indexingPolicy": policy});
     let definition = ContainerDefinition::parse(&json, "2020-07-15")?;
+    let open = || -> Result<_, Failure> {
+        let store = Arc::new(EmbeddedStore::open(path, EmbeddedOptions::default())?);
+        let config = EngineConfig { durability: Durability::Relaxed, ..EngineConfig::default() };
+        Ok((store.clone(), Account::open(store, config, Arc::new(SystemEnv::new()))?))
+    };
+    let (store, account) = open()?;
+    let database = wait(account.create_database("bench", None))?;
     let container = wait(account.create_container(&database, definition, Some(Throughput::Manual(400))))?;
     println!("{name}");
     let per_write = |what: &str, cpu: f64, writes: usize| {
@@ -65,17 +68,35 @@ fn measure(path: &Path, items: usize, policy: serde_json::Value, name: &str) -> 
     };
     let before = cpu_seconds();
     write(&container, 0..items, 0)?;
-    let loaded = cpu_seconds();
-    per_write("create", loaded - before, items);
-    let updates = items / 4;
-    write(&container, (0..items).step_by(4), 1)?;
-    per_write("upsert that changes three values", cpu_seconds() - loaded, updates);
-    let disk = rest(store.as_ref());
-    per_write("each of the creates, with compaction until it rests", cpu_seconds() - before, items);
+    rest(store.as_ref());
     account.close()?;
-    let per_item = disk as f64 / items as f64;
-    println!("  {per_item:>7.0} bytes on disk for each item");
-    Ok(per_item)
+    per_write("create, with all that follows from it in the background", cpu_seconds() - before, items);
+    drop((container, database, account, store));
+    let tables = |tree: &str| directory_bytes(&path.join(tree)).map(|bytes| bytes as f64 / items as f64);
+    let (rows, index, feed) = (tables("items")?, tables("index")?, tables("feed")?);
+    println!(
+        "  {rows:>7.0} bytes on disk for an item, {index:.0} for its index rows, {feed:.0} for its feed row"
+    );
+
+    let (store, account) = open()?;
+    let database = account.database(orrery_engine::Ref::Name("bench"))?;
+    let container = database.container(orrery_engine::Ref::Name("c"))?;
+    let before = cpu_seconds();
+    write(&container, (0..items).step_by(4), 1)?;
+    rest(store.as_ref());
+    per_write("upsert that changes three values, likewise", cpu_seconds() - before, items / 4);
+    account.close()?;
+    Ok(rows + index + feed)
+}
+
+fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
 }
 
 fn write(
@@ -99,8 +120,8 @@ fn write(
     Ok(())
 }
 
-/// Waits until nothing is compacted any more; returns the bytes on disk.
-fn rest(store: &EmbeddedStore) -> u64 {
+/// Waits until nothing is compacted any more.
+fn rest(store: &EmbeddedStore) {
     let mut seen = (u64::MAX, 0);
     let mut quiet = 0;
     while quiet < 8 {
@@ -110,7 +131,6 @@ fn rest(store: &EmbeddedStore) -> u64 {
         quiet = if now == seen { quiet + 1 } else { 0 };
         seen = now;
     }
-    seen.1
 }
 
 fn mix(n: usize) -> u64 {
@@ -118,14 +138,21 @@ fn mix(n: usize) -> u64 {
     (n ^ n >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ n >> 32
 }
 
+/// One of so many made-up words of two to six letters: as compressible as prose.
+fn word(number: u64) -> String {
+    let h = mix(number as usize);
+    let pair = |at: u64| {
+        let letters = h >> (at * 8);
+        let (consonants, vowels) = (b"bdfgklmnprstvz", b"aeiou");
+        [consonants[(letters % 14) as usize], vowels[(letters / 14 % 5) as usize]]
+    };
+    (0..=h % 3).flat_map(pair).map(char::from).collect()
+}
+
 fn text(n: usize, revision: usize) -> String {
-    const WORDS: [&str; 16] = [
-        "amber", "basalt", "cedar", "delta", "ember", "fjord", "grove", "harbor", "island", "juniper",
-        "kestrel", "lagoon", "meadow", "north", "orchard", "prairie",
-    ];
-    let word = |n: u64| WORDS[(n % 16) as usize];
+    let word = |n: u64| word(n % 512);
     let h = mix(n);
-    let filler: Vec<&str> = (0..90).map(|i| word(mix(n * 90 + i + revision * 7))).collect();
+    let filler: Vec<String> = (0..130).map(|i| word(mix(n * 130 + i + revision * 7))).collect();
     format!(
         r#"{{"id":"i{n:010}","pk":"p{:09}","n":{},"city":"city-{:02}","email":"u{n:010}@example.com","rev":{revision},"hits":0,"address":{{"street":"{} street {}","zip":"{:05}","floor":{},"lat":{}.{:04},"owner":{}}},"tags":["{}","{}","{}"],"ts":"2026-11-{:02}T{:02}:{:02}:{:02}.000Z","text":"{}"}}"#,
         n / 10,
