@@ -62,7 +62,6 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
     let took_ms = split_undisturbed(&mut client)?;
     let kill_after_ms_max = 20 + took_ms * KILL_AFTER_PERCENT_MAX / 100;
     println!("an undisturbed split takes {took_ms} ms");
-    let mut version = 0;
     let mut seen = (0, 0, 0);
     for round in 1..=rounds {
         let ranges = check_ranges(&mut client)?;
@@ -70,7 +69,7 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
         let operation = if ranges > 6 || ranges > 1 && random.below(3) == 0 { "merge" } else { "split" };
         let over = AtomicBool::new(false);
         let address = server.address();
-        version += 1;
+        let version = round;
         let killed_after = Duration::from_millis(random.below(kill_after_ms_max));
         std::thread::scope(|scope| -> Result<()> {
             for (writer, known) in known.iter_mut().enumerate() {
