@@ -108,6 +108,10 @@ actions! {
     ReplaceOffer = "replace_offer", writes, Keys;
     ListSplits = "list_splits", reads, Keys;
     StartSplit = "start_split", writes, Keys;
+    ReadPartitions = "read_partitions", reads, Keys;
+    ReadFaults = "read_faults", reads, Keys;
+    ReplaceFaults = "replace_faults", writes, Keys;
+    ClearFaults = "clear_faults", writes, Keys;
     ListUsers = "list_users", reads, Keys;
     QueryUsers = "query_users", reads, Keys;
     CreateUser = "create_user", writes, Keys;
@@ -195,6 +199,10 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Offer, &Method::PUT) => Some(Action::ReplaceOffer),
         (Resource::Splits, &Method::GET) => Some(Action::ListSplits),
         (Resource::Splits, &Method::POST) => Some(Action::StartSplit),
+        (Resource::Partitions, &Method::GET) => Some(Action::ReadPartitions),
+        (Resource::Faults, &Method::GET) => Some(Action::ReadFaults),
+        (Resource::Faults, &Method::PUT) => Some(Action::ReplaceFaults),
+        (Resource::Faults, &Method::DELETE) => Some(Action::ClearFaults),
         (Resource::Users, &Method::GET) => Some(Action::ListUsers),
         (Resource::Users, &Method::POST) => post(&|meaning| match meaning {
             Post::Query => Some(Action::QueryUsers),

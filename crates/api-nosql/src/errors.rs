@@ -18,7 +18,7 @@ const MISSED_RESOURCE_RU: f64 = 2.0;
 const THROTTLED_RU: f64 = 0.38;
 
 /// 449 has no name in the http crate.
-const RETRY_WITH: u16 = 449;
+pub const RETRY_WITH: u16 = 449;
 
 pub const ENTITY_NOT_FOUND: &str = "Entity with the specified id does not exist in the system. More info: https://aka.ms/cosmosdb-tsg-not-found";
 pub const ENTITY_EXISTS: &str = "Entity with the specified id already exists in the system.";

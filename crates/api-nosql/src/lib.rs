@@ -20,6 +20,7 @@
 mod access;
 mod account;
 mod actions;
+mod admin;
 mod auth;
 mod batch;
 mod binary_json;
@@ -33,6 +34,7 @@ mod containers;
 mod continuation;
 mod databases;
 mod errors;
+pub mod faults;
 mod feed;
 mod headers;
 mod item_json;

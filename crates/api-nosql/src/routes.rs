@@ -38,6 +38,10 @@ pub enum Resource {
     Offer,
     /// This server's own: splits and merges of partitions.
     Splits,
+    /// This server's own: what partitions hold and spend.
+    Partitions,
+    /// This server's own: fault rules.
+    Faults,
     Users,
     User,
     Permissions,
@@ -83,6 +87,9 @@ const ROUTES: &[(&[&str], Resource, Resource)] = &[
     (&["dbs", "clientencryptionkeys"], absent("clientencryptionkeys"), absent("clientencryptionkeys")),
     (&["addresses"], absent("addresses"), absent("addresses")),
 ];
+
+/// The type in the signature of this server's own routes.
+pub const OWN_TYPE: &str = "_orrery";
 
 const fn scripts(kind: ScriptKind) -> Resource {
     Resource::Scripts(kind)
@@ -172,10 +179,14 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
     }
     // Routes of this server's own. They are signed with this type and the whole path as the link.
     if let [own, name] = segments
-        && own == "_orrery"
-        && name == "splits"
+        && own == OWN_TYPE
     {
-        return Ok((Resource::Splits, "_orrery", false));
+        return match &**name {
+            "splits" => Ok((Resource::Splits, OWN_TYPE, false)),
+            "partitions" => Ok((Resource::Partitions, OWN_TYPE, false)),
+            "faults" => Ok((Resource::Faults, OWN_TYPE, false)),
+            _ => Err(InvalidPath),
+        };
     }
     let keywords = segments.len().div_ceil(2);
     for (route, feed, member) in ROUTES {

@@ -23,13 +23,14 @@ use crate::actions::{self, Action};
 use crate::auth::{Authorizer, Caller, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
+use crate::faults::Faults;
 use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::scripts::{self, ScriptHost};
 use crate::{
-    account, batch, changes, conflicts, containers, databases, feed, items, offers, partition_key_delete,
-    permissions, query, ranges, splits, users,
+    account, admin, batch, changes, conflicts, containers, databases, feed, items, offers,
+    partition_key_delete, permissions, query, ranges, scope, splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -65,6 +66,7 @@ pub struct Service {
     pub(crate) headers: ServiceHeaders,
     pub(crate) authorizer: Authorizer,
     pub(crate) scripts: Arc<ScriptHost>,
+    faults: Arc<Faults>,
     lengthy: Lengthy,
 }
 
@@ -87,7 +89,15 @@ impl Service {
         let authorizer = Authorizer::new(&config.keys, account.number(), config.auth_clock_skew_s);
         let headers = ServiceHeaders::new(&config.version);
         let scripts = Arc::new(ScriptHost::new(config.scripts));
-        Service { scripts, account, config, headers, authorizer, lengthy: |work| work() }
+        Service {
+            scripts,
+            account,
+            config,
+            headers,
+            authorizer,
+            faults: Arc::default(),
+            lengthy: |work| work(),
+        }
     }
 
     /// The same service, with the server's way to run what may take long.
@@ -103,6 +113,7 @@ impl Service {
         let activity = self.activity(&parts.headers);
         let path = Path::parse(parts.uri.path());
         let mut operation = "invalid";
+        let mut injected = None;
         let outcome = match &path {
             _ if parts.method == Method::OPTIONS => {
                 Err(ApiError::new(StatusCode::FORBIDDEN, Voice::Silent, "Forbidden"))
@@ -129,7 +140,21 @@ impl Service {
                                 connection: parts.extensions.get::<Connection>().copied(),
                                 body: &body,
                             };
-                            dispatch(&context).await
+                            let key = || scope::header_key(&context).ok();
+                            match self.faults.meet(action, path, key) {
+                                None => dispatch(&context).await,
+                                Some(fault) => {
+                                    injected = Some(fault.injected);
+                                    match fault.answer {
+                                        Some(error) => Err(error),
+                                        // Nobody will see it.
+                                        None if fault.lost => {
+                                            Ok(Answer::gateway(StatusCode::OK, &self.headers))
+                                        }
+                                        None => dispatch(&context).await,
+                                    }
+                                }
+                            }
                         }
                     }
                 }
@@ -151,7 +176,15 @@ impl Service {
             response.headers_mut().insert(CONTENT_LOCATION, location(&parts));
         }
         response.extensions_mut().insert(summary);
+        if let Some(injected) = injected {
+            response.extensions_mut().insert(injected);
+        }
         response
+    }
+
+    /// The fault rules, which may be changed at any time.
+    pub fn faults(&self) -> &Arc<Faults> {
+        &self.faults
     }
 
     fn recognise(
@@ -273,6 +306,10 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::ReplaceOffer => offers::replace(context).await,
         Action::ListSplits => splits::list(context),
         Action::StartSplit => context.lengthy(|| splits::start(context)),
+        Action::ReadPartitions => context.lengthy(|| admin::partitions(context)),
+        Action::ReadFaults => admin::read_faults(context),
+        Action::ReplaceFaults => admin::replace_faults(context),
+        Action::ClearFaults => admin::clear_faults(context),
         Action::ListUsers => users::list(context),
         Action::QueryUsers => context.lengthy(|| users::query(context)),
         Action::CreateUser | Action::UpsertUser => users::create_or_upsert(context).await,

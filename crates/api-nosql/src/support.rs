@@ -83,6 +83,8 @@ pub const SUPPORT: &[Support] = &[
     line("/offers", "POST", "query offers", Supported, ""),
     line("/offers/{rid}", "GET", "read an offer", Supported, ""),
     line("/offers/{rid}", "PUT", "replace an offer", Supported, "manual, autoscale, and the headers that switch between them"),
+    line("/_orrery/partitions", "GET", "what physical partitions hold and spend, their hottest and largest keys", Supported, "this server's own; see `orrery partitions`"),
+    line("/_orrery/faults", "GET, PUT, DELETE", "fault rules for tests", Supported, "this server's own; see `orrery faults`"),
     line("/addresses", "GET", "replica addresses", Absent, "the direct protocol is not served; use gateway mode"),
 ];
 

@@ -1,11 +1,14 @@
-//! The one binary: `orrery serve`, `cert`, `key`, `partition`, `script`, `workload`.
+//! The one binary: `orrery serve`, `cert`, `key`, `partitions`, `partition`, `faults`, `script`, `workload`.
 //!
 //! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes: 0 done, 1 failed (the
 //! reason is on stderr), 2 the command line or a setting is wrong.
 
+mod admin;
 mod cert;
+mod faults;
 mod key;
 mod partition;
+mod partitions;
 mod script;
 mod serve;
 mod workload;
@@ -43,6 +46,8 @@ fn command() -> Command {
         .subcommand(cert::command())
         .subcommand(key::command())
         .subcommand(partition::command())
+        .subcommand(partitions::command())
+        .subcommand(faults::command())
         .subcommand(script::command())
         .subcommand(workload::command())
         .subcommand(Command::new("version").about("Print the version"))
@@ -55,6 +60,8 @@ fn main() -> ExitCode {
         Some(("cert", matches)) => cert::run(matches),
         Some(("key", matches)) => key::run(matches),
         Some(("partition", matches)) => partition::run(matches),
+        Some(("partitions", matches)) => partitions::run(matches),
+        Some(("faults", matches)) => faults::run(matches),
         Some(("script", matches)) => script::run(matches),
         Some(("workload", matches)) => workload::run(matches),
         _ => {

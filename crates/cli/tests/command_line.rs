@@ -44,6 +44,8 @@ fn help_is_as_recorded() {
     check("help-cert", &["cert", "--help"], &[], 0);
     check("help-key", &["key", "--help"], &[], 0);
     check("help-script", &["script", "run", "--help"], &[], 0);
+    check("help-partitions", &["partitions", "--help"], &[], 0);
+    check("help-faults", &["faults", "--help"], &[], 0);
     check("help-workload", &["workload", "--help"], &[], 0);
     check("version", &["version"], &[], 0);
 }

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -38,6 +39,8 @@ pub trait Api: Send + Sync + 'static {
 /// What lies behind the api: asked for health and figures, closed at the end.
 pub trait Backend: Send + Sync + 'static {
     fn figures(&self) -> StoreFigures;
+    /// Figures of the account in the text format of Prometheus, added to those of the transport.
+    fn account_metrics(&self, _: &mut String) {}
     fn close(&self) -> anyhow::Result<()>;
 }
 
@@ -50,11 +53,23 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Summary {
     pub operation: &'static str,
     pub substatus: u32,
     pub charge_ru: f64,
+    /// A fault that the operator asked for.
+    pub fault: Option<Fault>,
+}
+
+/// What the transport does to an answer because a fault rule says so.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// The name of the rule, for the log.
+    pub rule: Arc<str>,
+    pub delay: Duration,
+    /// Hang up without an answer.
+    pub drop: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

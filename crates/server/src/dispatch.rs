@@ -24,6 +24,18 @@ use crate::watch::Watch;
 
 const ACTIVITY_ID: &str = "x-ms-activity-id";
 
+/// The connection ends without an answer, because a fault rule says so.
+#[derive(Debug)]
+pub struct HungUp;
+
+impl std::fmt::Display for HungUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("hung up on purpose (a fault rule)")
+    }
+}
+
+impl std::error::Error for HungUp {}
+
 pub struct Dispatcher<A> {
     pub api: A,
     pub backend: SharedBackend,
@@ -60,11 +72,11 @@ impl<A: Api> Dispatcher<A> {
         request: Request<Incoming>,
         connection: ConnectionInfo,
         watch: &Watch,
-    ) -> Response<Bytes> {
+    ) -> Result<Response<Bytes>, HungUp> {
         let began = Instant::now();
         let in_flight = InFlight::enter(&self.metrics, watch);
         if let Some(response) = self.own_path(&request) {
-            return response;
+            return Ok(response);
         }
         let method = request.method().clone();
         let uri = request.uri().clone();
@@ -79,10 +91,15 @@ impl<A: Api> Dispatcher<A> {
                 Err(refusal) => self.refuse(refusal),
             }
         };
+        if let Some(fault) = &summary.fault
+            && !fault.delay.is_zero()
+        {
+            tokio::time::sleep(fault.delay).await;
+        }
         let duration_us = began.elapsed().as_micros() as u64;
         let status = response.status().as_u16();
         self.metrics.request(summary.operation, status, duration_us, summary.charge_ru);
-        if self.request_log.wants(status) {
+        if self.request_log.wants(status) || summary.fault.is_some() {
             let activity =
                 response.headers().get(ACTIVITY_ID).and_then(|value| value.to_str().ok()).unwrap_or("");
             self.request_log.write(&Line {
@@ -94,9 +111,13 @@ impl<A: Api> Dispatcher<A> {
                 charge_ru: summary.charge_ru,
                 duration_us,
                 activity,
+                fault: summary.fault.as_ref().map_or("", |fault| &fault.rule),
             });
         }
-        response
+        match summary.fault {
+            Some(fault) if fault.drop => Err(HungUp),
+            _ => Ok(response),
+        }
     }
 
     async fn handle(&self, request: Request<Bytes>) -> (Response<Bytes>, Summary) {
@@ -203,7 +224,8 @@ impl<A: Api> Dispatcher<A> {
                 (StatusCode::METHOD_NOT_ALLOWED, json, r#"{"message":"allowed: GET, HEAD"}"#.into())
             }
             "/metrics" => {
-                let text = self.metrics.render(Some(&self.backend.figures()), self.log.dropped());
+                let mut text = self.metrics.render(Some(&self.backend.figures()), self.log.dropped());
+                self.backend.account_metrics(&mut text);
                 (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
             }
             "/health/live" => (StatusCode::OK, json, r#"{"status":"live"}"#.into()),

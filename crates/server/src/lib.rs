@@ -13,6 +13,7 @@ pub mod limits;
 pub mod listener;
 pub mod log;
 pub mod metrics;
+mod partition_metrics;
 pub mod request_log;
 pub mod server;
 pub mod service;

@@ -8,7 +8,6 @@
 //!
 //! HTTP/1.1 runs on hyper's connection directly: no router, no middleware, no boxed bodies.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -154,7 +153,8 @@ where
         let context = context.clone();
         async move {
             let (port, watch) = &*context;
-            Ok::<_, Infallible>(port.dispatcher.answer(request, info, watch).await.map(Full::<Bytes>::new))
+            let answered = port.dispatcher.answer(request, info, watch).await;
+            answered.map(|response| response.map(Full::<Bytes>::new))
         }
     });
     // The same few lines for two types of connection, which share no trait that has a graceful end.

@@ -42,6 +42,8 @@ pub struct Line<'a> {
     pub charge_ru: f64,
     pub duration_us: u64,
     pub activity: &'a str,
+    /// The fault rule that decided, if one did.
+    pub fault: &'a str,
 }
 
 impl RequestLog {
@@ -125,13 +127,18 @@ fn write_time(text: &mut String) -> std::fmt::Result {
 
 fn write_text(text: &mut String, line: &Line<'_>) -> std::fmt::Result {
     write_time(text)?;
-    let Line { method, operation, status, substatus, charge_ru, duration_us, activity, .. } = line;
+    let Line { method, operation, status, substatus, charge_ru, duration_us, activity, fault, .. } = line;
     write!(text, " {:>5} request: method={method} path=", level(*status))?;
     write_escaped(text, cut(line.path));
-    writeln!(
+    write!(
         text,
         " operation={operation} status={status} substatus={substatus} charge={charge_ru:.2} duration_us={duration_us} activity={activity}"
-    )
+    )?;
+    if !fault.is_empty() {
+        write!(text, " fault={fault}")?;
+    }
+    text.push('\n');
+    Ok(())
 }
 
 fn write_json(text: &mut String, line: &Line<'_>) -> std::fmt::Result {
@@ -147,6 +154,10 @@ fn write_json(text: &mut String, line: &Line<'_>) -> std::fmt::Result {
         "\",\"operation\":\"{operation}\",\"status\":{status},\"substatus\":{substatus},\"charge\":{charge_ru:.2},\"duration_us\":{duration_us},\"activity\":\""
     )?;
     write_escaped(text, line.activity);
+    if !line.fault.is_empty() {
+        text.push_str("\",\"fault\":\"");
+        write_escaped(text, line.fault);
+    }
     text.push_str("\"}\n");
     Ok(())
 }
@@ -184,6 +195,7 @@ mod tests {
             charge_ru: 1.5,
             duration_us: 31,
             activity: "a-b",
+            fault: "",
         }
     }
 
@@ -206,6 +218,16 @@ mod tests {
             rest,
             "request: method=GET path=/dbs/a\\u000ab operation=read_item status=404 substatus=0 charge=1.50 duration_us=31 activity=a-b\n"
         );
+    }
+
+    #[test]
+    fn a_fault_is_named_in_the_line() {
+        let (mut text, mut json) = (String::new(), String::new());
+        let line = Line { fault: "flaky", ..line("/", 429) };
+        write_text(&mut text, &line).unwrap();
+        write_json(&mut json, &line).unwrap();
+        assert!(text.ends_with(" activity=a-b fault=flaky\n"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["fault"], "flaky");
     }
 
     #[test]

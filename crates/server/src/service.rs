@@ -1,5 +1,6 @@
 //! Puts the parts together: store, engine, api. The only file here that knows them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -7,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
+use orrery_api_nosql::faults::{Faults, Injected, Set};
 use orrery_api_nosql::{
     AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, CrossPartition,
     RequestSummary, ScriptLimits, Service, ServiceConfig,
@@ -14,9 +16,11 @@ use orrery_api_nosql::{
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
-use crate::api::{Api, Backend, ConnectionInfo, Refusal, SharedBackend, Summary};
+use crate::api::{Api, Backend, ConnectionInfo, Fault, Refusal, SharedBackend, Summary};
+use crate::config::file;
 use crate::config::{Config, Consistency, CrossPartitionQueries, Durability, Keys};
 use crate::metrics::StoreFigures;
+use crate::partition_metrics;
 
 /// Opens the store and the account in it, and makes the api that serves it.
 pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
@@ -42,7 +46,11 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
     // A scan would hold up every connection of its thread; another thread takes them over meanwhile.
     let service = Service::new(account.clone(), service_config(config)?)
         .with_lengthy(|work| tokio::task::block_in_place(work));
-    Ok((Nosql(service), Arc::new(Opened { account, store })))
+    if let Some(path) = &config.faults {
+        service.faults().replace(read_faults(path)?);
+    }
+    let faults = service.faults().clone();
+    Ok((Nosql(service), Arc::new(Opened { account, store, faults })))
 }
 
 fn open_directory(config: &Config) -> Result<EmbeddedStore> {
@@ -50,6 +58,15 @@ fn open_directory(config: &Config) -> Result<EmbeddedStore> {
     let options = EmbeddedOptions { cache_bytes: config.cache_size_bytes, ..EmbeddedOptions::default() };
     EmbeddedStore::open(path, options)
         .with_context(|| format!("cannot open the data directory {}", path.display()))
+}
+
+/// The fault rules of a file, in TOML or, by its name, in JSON.
+fn read_faults(path: &Path) -> Result<Set> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("--faults: cannot read {shown}"))?;
+    let value =
+        file::json_or_toml(path, &text).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))?;
+    Set::parse(&value).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))
 }
 
 fn service_config(config: &Config) -> Result<ServiceConfig> {
@@ -110,6 +127,11 @@ impl Api for Nosql {
                 operation: summary.operation,
                 substatus: summary.substatus.unwrap_or(0),
                 charge_ru: summary.charge_ru,
+                fault: response.extensions().get::<Injected>().map(|injected| Fault {
+                    rule: injected.rule.clone(),
+                    delay: injected.delay,
+                    drop: injected.drop,
+                }),
             },
             None => Summary { operation: "unknown", ..Summary::default() },
         }
@@ -127,6 +149,7 @@ impl Api for Nosql {
 struct Opened {
     account: Arc<Account>,
     store: Arc<dyn Store>,
+    faults: Arc<Faults>,
 }
 
 impl Backend for Opened {
@@ -146,6 +169,11 @@ impl Backend for Opened {
             item_cache_bytes: stats.item_cache_bytes,
             writes_stopped: stats.writes_stopped,
         }
+    }
+
+    fn account_metrics(&self, text: &mut String) {
+        partition_metrics::render(text, &self.account.open_partition_figures());
+        partition_metrics::render_faults(text, &self.faults.counts());
     }
 
     fn close(&self) -> Result<()> {

@@ -55,7 +55,7 @@ impl Api for Echo {
     }
 
     fn summary(&self, _: &Response<Bytes>) -> Summary {
-        Summary { operation: "echo", substatus: 0, charge_ru: 1.0 }
+        Summary { operation: "echo", charge_ru: 1.0, ..Summary::default() }
     }
 }
 

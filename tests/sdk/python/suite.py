@@ -20,6 +20,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 
 import access
 import splits
+import throttling
 
 ENDPOINT = os.environ["COSMOS_ENDPOINT"]
 KEY = os.environ["COSMOS_KEY"]
@@ -506,6 +507,7 @@ def a_wrong_key_opens_nothing(f):
 
 access.add_to(case, connect, refused)
 splits.add_to(case, connect, ENDPOINT, KEY, CA_FILE)
+throttling.add_to(case, refused, ENDPOINT, KEY, CA_FILE)
 
 
 def main():

@@ -33,10 +33,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// `config` may set `consistency`, `partition_throughput_limit` and `seed`, which makes it another account.
+    /// `config` may set `consistency`, `partition_throughput_limit`, `throttling`, `serverless` and `seed`, which makes it another account.
     pub fn new(config: &Value) -> Client {
         let env = Arc::new(TestEnv::new(START_MS, config["seed"].as_u64().unwrap_or(7)));
-        let mut engine = EngineConfig::default();
+        let flag = |name: &str| config[name].as_bool().unwrap_or(false);
+        let mut engine = EngineConfig {
+            throttling: flag("throttling"),
+            serverless: flag("serverless"),
+            ..EngineConfig::default()
+        };
         if let Some(limit) = config["partition_throughput_limit"].as_u64() {
             engine.partition_throughput_limit = limit as u32;
         }

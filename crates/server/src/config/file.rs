@@ -67,6 +67,14 @@ fn scalar(name: &str, value: toml::Value) -> Result<String, ConfigError> {
     }
 }
 
+/// Reads a file of data whose form its name tells: `.json`, else TOML.
+pub fn json_or_toml(path: &Path, text: &str) -> Result<serde_json::Value, String> {
+    match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        true => serde_json::from_str(text).map_err(|error| error.to_string()),
+        false => toml::from_str(text).map_err(|error| error.to_string()),
+    }
+}
+
 fn unknown(name: &str) -> ConfigError {
     let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
     let hint = closest(name, names.iter().copied())

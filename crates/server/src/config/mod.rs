@@ -47,6 +47,8 @@ pub struct Config {
     pub burst: bool,
     /// No offers; a fixed rate for every partition.
     pub serverless: bool,
+    /// A file of fault rules that are in force from the start.
+    pub faults: Option<PathBuf>,
     pub cache_size_bytes: u64,
     pub script_timeout: Duration,
     pub script_memory_bytes: u64,

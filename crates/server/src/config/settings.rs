@@ -277,6 +277,15 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "faults",
+        value: "FILE",
+        default: "",
+        repeats: false,
+        group: LIMITS,
+        help: "Fault rules for tests (TOML, or JSON in a .json file): errors, delays and lost connections on purpose; see `orrery faults`",
+        set: |config, texts| put(&mut config.faults, Ok(Some(PathBuf::from(last(texts)?)))),
+    },
+    Setting {
         name: "consistency",
         value: "LEVEL",
         default: "session",
@@ -491,6 +500,7 @@ pub fn defaults() -> Config {
         durability: Durability::Strict,
         consistency: Consistency::Session,
         cross_partition_queries: CrossPartitionQueries::Sdk,
+        faults: None,
         throttling: false,
         burst: false,
         serverless: false,

@@ -39,6 +39,7 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("logical-partition-size-limit", ["1000", "2000", "3000"], |c| c.logical_partition_size_limit_bytes.to_string()),
         ("cross-partition-queries", ["server", "sdk", "server"], |c| format!("{:?}", c.cross_partition_queries).to_lowercase()),
         ("throttling", ["on", "off", "on"], |c| if c.throttling { "on" } else { "off" }.to_string()),
+        ("faults", ["/a", "/b", "/c"], |c| c.faults.as_ref().unwrap().display().to_string()),
         ("burst", ["on", "off", "on"], |c| if c.burst { "on" } else { "off" }.to_string()),
         ("capacity", ["serverless", "provisioned", "serverless"], |c| if c.serverless { "serverless" } else { "provisioned" }.to_string()),
         ("consistency", ["strong", "eventual", "session"], |c| format!("{:?}", c.consistency).to_lowercase()),

@@ -28,7 +28,7 @@ import java.util.UUID;
  *
  * <pre>COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [COSMOS_CA_FILE=cert.pem] java ... suite.Suite [WORD]</pre>
  *
- * This class connects, runs the cases of {@link Cases} and {@link AccessCases} and counts. With COSMOS_CA_FILE the certificate is verified
+ * This class connects, runs the cases of {@link Cases}, {@link AccessCases} and {@link ThrottlingCases} and counts. With COSMOS_CA_FILE the certificate is verified
  * against that file alone. The last line is {@code N passed, N failed}, and so says the exit status.
  */
 final class Suite {
@@ -165,6 +165,7 @@ final class Suite {
         Cases.addTo(cases);
         AccessCases.addTo(cases);
         ScriptCases.addTo(cases);
+        ThrottlingCases.addTo(cases);
         Suite suite = new Suite();
         int passed = 0;
         int failed = 0;

@@ -1,0 +1,171 @@
+//! Fault rules for users' tests: chosen requests are answered with an error, late, or not at all.
+//!
+//! ```json
+//! {"seed": 7, "rules": [
+//!   {"name": "busy",  "operations": ["writes"], "container": "orders", "probability": 0.2, "answer": 429, "retryAfterMs": 50},
+//!   {"name": "slow",  "operations": ["read_item"], "partitionKey": ["a"], "delayMs": 250},
+//!   {"name": "cut",   "operations": ["create_item"], "after": 10, "count": 1, "drop": "answer"}]}
+//! ```
+//!
+//! The first rule that matches a request and fires decides. Whether a rule fires depends on the seed, the rule and how
+//! many requests matched it before, and on nothing else: the same requests in the same order meet the same faults. Rules
+//! see requests after they have been authenticated; the admin routes are never touched, so that rules can be taken away.
+//!
+//! An answer is made here. Being late and hanging up is the transport's work: it finds an [`Injected`] in the
+//! extensions of the response.
+
+mod rule;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use orrery_model::PartitionKey;
+use serde_json::{Value, json};
+
+use crate::actions::Action;
+use crate::errors::ApiError;
+use crate::routes::{OWN_TYPE, Path};
+pub use rule::{Drop, RULES_MAX};
+use rule::{Effect, Rule};
+
+/// What the transport has to do about a response. The name is for the log.
+#[derive(Clone, Debug)]
+pub struct Injected {
+    pub rule: Arc<str>,
+    pub delay: Duration,
+    /// Hang up instead of sending the response.
+    pub drop: bool,
+}
+
+/// The rules in force.
+#[derive(Default)]
+pub struct Faults {
+    set: ArcSwapOption<Set>,
+    /// Faults by what they did, over all rules there ever were.
+    counts: Counts,
+}
+
+/// Closed labels for metrics.
+#[derive(Default)]
+struct Counts([AtomicU64; KINDS.len()]);
+
+/// The kinds of faults, as metrics name them.
+pub const KINDS: [&str; 6] = ["429", "449", "410", "503", "delay", "drop"];
+
+/// A parsed list of rules.
+#[derive(Debug)]
+pub struct Set {
+    seed: u64,
+    rules: Vec<Rule>,
+}
+
+/// What a rule does to one request.
+pub(crate) struct Fault {
+    pub(crate) injected: Injected,
+    /// Answer with this instead of doing the work.
+    pub(crate) answer: Option<ApiError>,
+    /// Do not do the work, and do not answer.
+    pub(crate) lost: bool,
+}
+
+impl Set {
+    /// Reads a list of rules; the message says which rule is wrong and why.
+    pub fn parse(value: &Value) -> Result<Set, String> {
+        let object = value.as_object().ok_or("the faults are no object with `rules`")?;
+        for name in object.keys() {
+            if !["seed", "rules"].contains(&name.as_str()) {
+                return Err(format!("`{name}` is unknown; allowed: seed, rules"));
+            }
+        }
+        let seed = match object.get("seed") {
+            None | Some(Value::Null) => 0,
+            Some(seed) => seed.as_u64().ok_or("`seed` is no whole number")?,
+        };
+        let list = match object.get("rules") {
+            None => &[][..],
+            Some(list) => list.as_array().ok_or("`rules` is no list")?,
+        };
+        if list.len() > RULES_MAX {
+            return Err(format!("{} rules are given; allowed: up to {RULES_MAX}", list.len()));
+        }
+        let rules =
+            list.iter().enumerate().map(|(n, rule)| Rule::parse(n, rule)).collect::<Result<_, _>>()?;
+        Ok(Set { seed, rules })
+    }
+}
+
+impl Faults {
+    pub fn replace(&self, set: Set) {
+        self.set.store((!set.rules.is_empty()).then(|| Arc::new(set)));
+    }
+
+    pub fn clear(&self) {
+        self.set.store(None);
+    }
+
+    /// The rules with how often each has matched and fired.
+    pub fn to_json(&self) -> Value {
+        match &*self.set.load() {
+            None => json!({ "seed": 0, "rules": [] }),
+            Some(set) => {
+                let rules: Vec<Value> = set.rules.iter().map(Rule::to_json).collect();
+                json!({ "seed": set.seed, "rules": rules })
+            }
+        }
+    }
+
+    /// How many faults of each kind there were since the start.
+    pub fn counts(&self) -> [(&'static str, u64); KINDS.len()] {
+        std::array::from_fn(|n| (KINDS[n], self.counts.0[n].load(Relaxed)))
+    }
+
+    /// How many rules are in force.
+    pub fn len(&self) -> usize {
+        self.set.load().as_ref().map_or(0, |set| set.rules.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The fault that a request meets. Without rules this is one load.
+    pub(crate) fn meet(
+        &self,
+        action: Action,
+        path: &Path<'_>,
+        key: impl Fn() -> Option<PartitionKey>,
+    ) -> Option<Fault> {
+        let set = self.set.load();
+        let set = set.as_ref()?;
+        if path.resource_type == OWN_TYPE {
+            return None;
+        }
+        let rule = set.rules.iter().find(|rule| rule.matches(action, path, &key) && rule.fires(set.seed))?;
+        let (kind, fault) = rule.fault();
+        if let Some(cell) = KINDS.iter().position(|known| *known == kind).and_then(|n| self.counts.0.get(n)) {
+            cell.fetch_add(1, Relaxed);
+        }
+        Some(fault)
+    }
+}
+
+impl Rule {
+    fn fault(&self) -> (&'static str, Fault) {
+        let injected = |drop| Injected { rule: self.name.clone(), delay: self.delay, drop };
+        match &self.effect {
+            Effect::Late => ("delay", Fault { injected: injected(false), answer: None, lost: false }),
+            Effect::Drop(Drop::Request) => {
+                ("drop", Fault { injected: injected(true), answer: None, lost: true })
+            }
+            Effect::Drop(Drop::Answer) => {
+                ("drop", Fault { injected: injected(true), answer: None, lost: false })
+            }
+            Effect::Answer(answer) => (
+                answer.kind(),
+                Fault { injected: injected(false), answer: Some(answer.error()), lost: false },
+            ),
+        }
+    }
+}
