@@ -1,9 +1,13 @@
-//! The change feed, latest version: which items have changed since a point, each once, in the order of the changes.
+//! The change feed: which items have changed since a point, in the order of the changes; each once at its latest version,
+//! or (all versions and deletes) every change by itself.
 //!
 //! ```text
 //! A-IM: Incremental Feed                     from the beginning        If-None-Match: "43"   after change 43
 //! If-None-Match: *                           from now on               If-Modified-Since     from that second
 //! ```
+//!
+//! All versions and deletes (`A-IM: Full-Fidelity Feed`) are there for containers whose `changeFeedPolicy` keeps them, and
+//! can be read from now on or from a continuation.
 //!
 //! The answer's etag is where to go on, also when there was nothing and the status is 304. Inside one partition it is
 //! the number of a change, `"43"`, as on the service. A scope of several partitions has a position in each: then the
@@ -17,34 +21,45 @@ use std::time::UNIX_EPOCH;
 
 use http::StatusCode;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
-use orrery_engine::{ChangesFrom, Item, PageRequest, Partition, Position, Scope};
+use orrery_engine::{
+    ChangeKind, ChangesFrom, ContainerDefinition, Item, ItemVersion, PageRequest, Partition, Position, Scope,
+};
+use orrery_model::NumberStyle;
 use std::sync::Arc;
 
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{A_IM, Answer};
-use crate::item_json::{size_hint, write_change};
+use crate::item_json::{size_hint, write_change, write_item};
 use crate::items;
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
+use crate::write::push_json_string;
 use crate::{budget, consistency, scope};
 
 /// A list of positions longer than this is none of ours.
 const POSITIONS_MAX: usize = 10_000;
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
-    let kind = context.text(A_IM).unwrap_or("");
-    if !kind.trim().eq_ignore_ascii_case("incremental feed") {
+    let kind = context.text(A_IM).unwrap_or("").trim();
+    let all_versions = kind.eq_ignore_ascii_case("full-fidelity feed");
+    if !all_versions && !kind.eq_ignore_ascii_case("incremental feed") {
         return Err(ApiError::refused(format!(
-            "The change feed mode '{kind}' is not supported by this server. Use 'Incremental Feed'."
+            "The value '{kind}' specified for the header 'A-IM' is invalid. Allowed: Incremental Feed, Full-Fidelity Feed."
         )));
     }
     let target = context.container_inside()?;
+    if all_versions && !target.container.keeps_versions() {
+        return Err(ApiError::refused(
+            "Change feed mode 'All Versions and Deletes' must be enabled: the container needs a changeFeedPolicy with a \
+             retentionDuration.",
+        ));
+    }
     let scope = scope::of_request(context, &target)?;
-    scope::routed(&scope, || read_page(context, &target, &scope))
+    scope::routed(&scope, || read_page(context, &target, &scope, all_versions))
 }
 
-fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<Answer> {
+fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions: bool) -> Result<Answer> {
     let engine =
         |error| ApiError::from_engine(error, Plane::Items).at(items::place(target, &Default::default()));
     let partitions = target.container.partitions_of(scope).map_err(engine)?;
@@ -58,7 +73,7 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<An
         session: consistency::session(context)?,
     };
     let single = partitions.len() == 1;
-    let mut found: Vec<Item> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     let mut positions = Vec::with_capacity(partitions.len());
     let mut charge_ru = 0.0;
     let mut first: Option<Position> = None;
@@ -74,16 +89,27 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<An
             continue;
         }
         let part = part_of(target, scope, partition, single).map_err(engine)?;
-        let changes = target.container.read_changes(&part, from, &page).map_err(engine)?;
-        first.get_or_insert(changes.at);
-        let part_ru = class.read_charge(changes.charge_ru);
+        let (changes, at, charge, lsn) = if all_versions {
+            let after = after(from)?;
+            let read = target.container.read_versions(&part, after, &page).map_err(engine)?;
+            (
+                read.versions.into_iter().map(Found::Version).collect::<Vec<_>>(),
+                read.at,
+                read.charge_ru,
+                read.lsn,
+            )
+        } else {
+            let read = target.container.read_changes(&part, from, &page).map_err(engine)?;
+            (read.items.into_iter().map(Found::Latest).collect(), read.at, read.charge_ru, read.lsn)
+        };
+        first.get_or_insert(at);
+        let part_ru = class.read_charge(charge);
         budget::charge(target, scope, class, Some(range), part_ru);
         charge_ru += part_ru;
-        positions.push((range, changes.lsn));
-        page.max_items -= changes.items.len().min(page.max_items);
-        let bytes: usize = changes.items.iter().map(|item| item.document.len()).sum();
-        page.max_bytes = page.max_bytes.saturating_sub(bytes);
-        found.extend(changes.items);
+        positions.push((range, lsn));
+        page.max_items -= changes.len().min(page.max_items);
+        page.max_bytes = page.max_bytes.saturating_sub(changes.iter().map(Found::size_hint).sum());
+        found.extend(changes);
     }
     let status = if found.is_empty() { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
     let at = items::at(first.unwrap_or_default());
@@ -93,17 +119,115 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<An
     if found.is_empty() {
         return Ok(answer);
     }
-    let size: usize = found.iter().map(size_hint).sum();
+    let definition = target.container.definition();
+    let size: usize = found.iter().map(Found::size_hint).sum();
     let mut out = Vec::with_capacity(size + 64);
     open_envelope(&mut out, "Documents", target.rid.as_str());
     for (n, item) in found.iter().enumerate() {
         if n > 0 {
             out.push(b',');
         }
-        write_change(&mut out, &target.rid, item);
+        item.write(&mut out, target, &definition);
     }
     close_envelope(&mut out, found.len());
     Ok(answer.body(out))
+}
+
+/// One entry of a page.
+enum Found {
+    Latest(Item),
+    Version(ItemVersion),
+}
+
+impl Found {
+    fn size_hint(&self) -> usize {
+        match self {
+            Found::Latest(item) => size_hint(item),
+            Found::Version(version) => {
+                METADATA_BYTES
+                    + [&version.current, &version.previous]
+                        .into_iter()
+                        .flatten()
+                        .map(size_hint)
+                        .sum::<usize>()
+            }
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>, target: &Target, definition: &ContainerDefinition) {
+        match self {
+            Found::Latest(item) => write_change(out, &target.rid, item),
+            Found::Version(version) => write_version(out, target, definition, version),
+        }
+    }
+}
+
+/// About what the metadata of a version takes.
+const METADATA_BYTES: usize = 200;
+
+/// `{"current": …, "previous": …, "metadata": …}`. After a delete there is nothing current, and the metadata names the
+/// item.
+fn write_version(
+    out: &mut Vec<u8>,
+    target: &Target,
+    definition: &ContainerDefinition,
+    version: &ItemVersion,
+) {
+    out.extend_from_slice(b"{\"current\":");
+    match &version.current {
+        Some(item) => write_change(out, &target.rid, item),
+        None => out.extend_from_slice(b"{}"),
+    }
+    if let Some(item) = &version.previous {
+        out.extend_from_slice(b",\"previous\":");
+        write_item(out, &target.rid, item);
+    }
+    let operation = match version.kind {
+        ChangeKind::Create => "create",
+        ChangeKind::Replace | ChangeKind::Leave => "replace",
+        ChangeKind::Delete | ChangeKind::Expire | ChangeKind::Purge => "delete",
+    };
+    let text = format!(
+        ",\"metadata\":{{\"operationType\":\"{operation}\",\"lsn\":{},\"crts\":{},\"previousImageLSN\":{}",
+        version.lsn, version.ts, version.previous_lsn
+    );
+    out.extend_from_slice(text.as_bytes());
+    if let (None, Some(item)) = (&version.current, &version.previous) {
+        out.extend_from_slice(b",\"id\":");
+        push_json_string(out, item.id());
+        out.extend_from_slice(b",\"partitionKey\":{");
+        let mut first = true;
+        for path in &definition.partition_key.paths {
+            // A key that is not there has no value to tell.
+            let Some(value) = item.body().path(path) else { continue };
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+            push_json_string(
+                out,
+                &path.segments().iter().map(|name| name.as_str()).collect::<Vec<_>>().join("/"),
+            );
+            out.push(b':');
+            value.write_json(out, NumberStyle::Item);
+        }
+        out.push(b'}');
+    }
+    if version.kind == ChangeKind::Expire {
+        out.extend_from_slice(b",\"timeToLiveExpired\":true");
+    }
+    out.extend_from_slice(b"}}");
+}
+
+/// Where reading all versions begins; `None`: now.
+fn after(from: ChangesFrom) -> Result<Option<u64>> {
+    match from {
+        ChangesFrom::After(lsn) => Ok(Some(lsn)),
+        ChangesFrom::Now => Ok(None),
+        ChangesFrom::Beginning | ChangesFrom::Time(_) => Err(ApiError::refused(
+            "Change feed mode 'All Versions and Deletes' can be read from now on or from a continuation, and not from the \
+             beginning or from a time.",
+        )),
+    }
 }
 
 /// The part of a scope that lies in one partition.

@@ -26,7 +26,7 @@ use crate::definition::ContainerDefinition;
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
-use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span};
+use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span, VersionsPage};
 use crate::item::{ItemReply, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
 use crate::partition::{Draft, Drafted, Partition, RANGE_GONE, Submitted, settle};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
@@ -566,5 +566,21 @@ impl Container {
 
     pub fn read_changes(&self, scope: &Scope, from: ChangesFrom, page: &PageRequest) -> Result<ChangesPage> {
         self.routed(|container| crate::feed::read_changes(container, scope, from, page))
+    }
+
+    /// A page of all versions of items and of their deletes, after a commit; `None`: from now on.
+    pub fn read_versions(
+        &self,
+        scope: &Scope,
+        after: Option<u64>,
+        page: &PageRequest,
+    ) -> Result<VersionsPage> {
+        self.routed(|container| crate::feed::read_versions(container, scope, after, page))
+    }
+
+    /// Whether all versions of items are kept for readers of the change feed.
+    pub fn keeps_versions(&self) -> bool {
+        let policy = &self.definition().json["changeFeedPolicy"];
+        policy["retentionDuration"].as_u64().is_some_and(|minutes| minutes > 0)
     }
 }

@@ -15,7 +15,7 @@ use crate::charge;
 use crate::container::Container;
 use crate::error::{Error, Kind, Result};
 use crate::item::{Item, Position, SessionRequirement};
-pub use crate::partition::{PageLimits, ScanPosition, Span};
+pub use crate::partition::{ChangeKind, ItemVersion, PageLimits, ScanPosition, Span};
 use crate::partition::{Partition, RANGE_GONE};
 
 /// What a page is about.
@@ -89,6 +89,15 @@ pub struct ChangesPage {
     pub lsn: u64,
     /// Whether more is already there.
     pub more: bool,
+    pub charge_ru: f64,
+    pub at: Position,
+}
+
+#[derive(Debug)]
+pub struct VersionsPage {
+    pub versions: Vec<ItemVersion>,
+    /// Go on after this commit.
+    pub lsn: u64,
     pub charge_ru: f64,
     pub at: Position,
 }
@@ -292,6 +301,26 @@ pub(crate) fn read_changes(
     let found = partition.read_changes(&span, from, page.limits(), &page.session)?;
     let charge_ru = charge::page(found.items.iter().map(|item| item.document.len()));
     Ok(ChangesPage { items: found.items, lsn: found.lsn, more: found.more, charge_ru, at: found.at })
+}
+
+/// A page of all versions. The scope must lie in one partition.
+pub(crate) fn read_versions(
+    container: &Container,
+    scope: &Scope,
+    after: Option<u64>,
+    page: &PageRequest,
+) -> Result<VersionsPage> {
+    let partitions = container.partitions_of(scope)?;
+    let [partition] = &partitions[..] else {
+        return Err(Error::new(Kind::RangeGone, RANGE_GONE));
+    };
+    let span = span_of(container, scope)?;
+    let found = partition.read_versions(&span, after, page.limits(), &page.session)?;
+    let documents = found.versions.iter().map(|version| {
+        [&version.current, &version.previous].into_iter().flatten().map(|item| item.document.len()).sum()
+    });
+    let charge_ru = charge::page(documents);
+    Ok(VersionsPage { versions: found.versions, lsn: found.lsn, charge_ru, at: found.at })
 }
 
 pub(crate) fn span_of(container: &Container, scope: &Scope) -> Result<Span> {

@@ -10,6 +10,7 @@
 //! | unique | `Feed` | `03`, escaped EPK, escaped partition key, constraint (u16, big-endian), values |
 //! | meta | `Feed` | `04`, name |
 //! | purge | `Feed` | `05`, escaped EPK, escaped partition key |
+//! | version | `Feed` | `06`, LSN (u64, big-endian), position within the commit (u8), item number (u64, big-endian) |
 //!
 //! An *escaped* part writes each byte `00` as `00 FF` and ends with `00 00`. So no part is a prefix of another, and
 //! byte order of whole keys equals order by (EPK, partition key, id). That is what makes a split point a key, a
@@ -35,6 +36,7 @@ const TAG_EXPIRY: u8 = 2;
 const TAG_UNIQUE: u8 = 3;
 const TAG_META: u8 = 4;
 const TAG_PURGE: u8 = 5;
+const TAG_VERSION: u8 = 6;
 
 /// Tags of `Table::Index`.
 const TAG_ORDER: u8 = 1;
@@ -111,6 +113,21 @@ pub fn feed_merged(lsn: u64, sub: u8, number: u64) -> Bytes {
 /// Every feed row with an LSN greater than `lsn`. `feed_after(0)` is the whole feed when LSNs start at 1.
 pub fn feed_after(lsn: u64) -> KeyRange {
     KeyRange { start: Bound::Excluded(feed(lsn, u8::MAX)), end: prefix_end(&[TAG_FEED]) }
+}
+
+/// The row of one version of an item, kept for readers of all versions, in `Table::Feed`.
+pub fn version(lsn: u64, sub: u8, number: u64) -> Bytes {
+    let mut key = [0; 18];
+    key[0] = TAG_VERSION;
+    key[1..9].copy_from_slice(&lsn.to_be_bytes());
+    key[9] = sub;
+    key[10..].copy_from_slice(&number.to_be_bytes());
+    Bytes::copy_from_slice(&key)
+}
+
+/// Every version row with an LSN greater than `lsn`.
+pub fn versions_after(lsn: u64) -> KeyRange {
+    KeyRange { start: Bound::Excluded(version(lsn, u8::MAX, u64::MAX)), end: prefix_end(&[TAG_VERSION]) }
 }
 
 /// The row that says every item of a logical partition up to an LSN is deleted, in `Table::Feed`.
@@ -215,6 +232,11 @@ pub enum FeedTableKey<'k> {
     Meta {
         name: &'k str,
     },
+    Version {
+        lsn: u64,
+        sub: u8,
+        number: u64,
+    },
     /// `logical_partition` is what [`logical_partition`] made.
     Purge {
         logical_partition: &'k [u8],
@@ -244,6 +266,12 @@ impl<'k> FeedTableKey<'k> {
                 Some(FeedTableKey::Unique { epk, partition_key, constraint, values })
             }
             TAG_META => Some(FeedTableKey::Meta { name: std::str::from_utf8(rest).ok()? }),
+            TAG_VERSION => {
+                let (lsn, rest) = rest.split_first_chunk()?;
+                let (sub, number) = rest.split_first()?;
+                let number = u64::from_be_bytes(number.try_into().ok()?);
+                Some(FeedTableKey::Version { lsn: u64::from_be_bytes(*lsn), sub: *sub, number })
+            }
             TAG_PURGE => Some(FeedTableKey::Purge { logical_partition: rest }),
             _ => None,
         }
@@ -261,6 +289,7 @@ impl fmt::Display for FeedTableKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FeedTableKey::Feed { lsn, sub } => write!(f, "feed {lsn}.{sub}"),
+            FeedTableKey::Version { lsn, sub, number } => write!(f, "version {lsn}.{sub} {number}"),
             FeedTableKey::Expiry { second, item_key } => match ItemKey::decode(item_key) {
                 Some(item) => write!(f, "expiry {second} {item}"),
                 None => write!(f, "expiry {second} {}", Hex(item_key)),
@@ -456,6 +485,11 @@ mod tests {
         let print = |key: Bytes| FeedTableKey::decode(&key).unwrap().to_string();
         assert_eq!(print(feed(7, 2)), "feed 7.2");
         assert_eq!(print(feed_merged(7, 2, 9)), "feed 7.2");
+        assert_eq!(print(version(7, 2, 9)), "version 7.2 9");
+        assert!(
+            contains(&versions_after(6), &version(7, 0, 0))
+                && !contains(&versions_after(7), &version(7, 9, 9))
+        );
         assert_eq!(print(purge(b"\x01", b"p")), r#"purge 01/"p""#);
         assert_eq!(print(expiry(9, &item(b"\x01", b"p", b"i"))), r#"expiry 9 item 01/"p"/"i""#);
         assert_eq!(print(unique(b"\x01", b"p", 2, b"\xAB")), r#"unique 01/"p"/2 ab"#);

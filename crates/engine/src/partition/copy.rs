@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_model::Epk;
-use orrery_storage::{Commit, Direction, Durability, KeyRange, Snapshot, Space, Table, keys};
+use orrery_storage::{Commit, Direction, Durability, KeyRange, Row, Snapshot, Space, Table, keys};
 
 use super::index::{Index, Stage};
 use super::rows::{
@@ -29,6 +29,7 @@ use super::rows::{
 };
 use super::sizes::item_row_bytes;
 use super::target::Target;
+use super::versions::{self, VersionRow};
 use super::{Partition, expiry, unique, upkeep};
 use crate::definition::ContainerDefinition;
 use crate::error::Result;
@@ -70,6 +71,8 @@ pub(crate) struct Successor {
     /// Its items come from several partitions, whose LSNs say nothing about each other.
     merged: bool,
     totals: Totals,
+    /// Versions up to this LSN have been removed in the partitions it comes from, in all of them.
+    versions_gone: u64,
     staged: Commit,
     /// Its index rows are made anew: the numbers of paths are each partition's own.
     index: Index,
@@ -96,6 +99,7 @@ impl Successor {
             definition,
             merged,
             totals: Totals::default(),
+            versions_gone: u64::MAX,
             staged: Commit::default(),
             overlay: HashMap::new(),
         }
@@ -118,6 +122,9 @@ impl Successor {
         let base = Base { lsn, totals: self.totals };
         self.put(Table::Feed, keys::meta(BASE), base.encode());
         self.put(Table::Feed, keys::meta(upkeep::RETENTION_LSN), encode_lsn(lsn));
+        if self.versions_gone != u64::MAX && self.versions_gone > 0 {
+            self.put(Table::Feed, keys::meta(versions::VERSIONS_GONE), encode_lsn(self.versions_gone));
+        }
         if let Some(mark) = upkeep::planned_mark(self.definition.default_ttl) {
             self.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
         }
@@ -357,6 +364,38 @@ impl Partition {
         Ok(step)
     }
 
+    /// Copies the versions after the row `after`, a bounded number of them. Their rows are the same everywhere.
+    pub(crate) fn copy_versions(
+        &self,
+        after: Option<Bytes>,
+        successors: &mut [Successor],
+    ) -> Result<CopyStep> {
+        let gone = self.shared.agenda.versions_gone.load(std::sync::atomic::Ordering::Acquire);
+        successors
+            .iter_mut()
+            .for_each(|successor| successor.versions_gone = successor.versions_gone.min(gone));
+        let snapshot = self.snapshot()?;
+        let mut range = keys::versions_after(0);
+        if let Some(after) = after {
+            range.start = Bound::Excluded(after);
+        }
+        let mut rows = snapshot.scan(Table::Feed, range, Direction::Forward);
+        let mut step = CopyStep { next: None, items: 0 };
+        let mut bytes = 0;
+        while let Some(row) = rows.next_row().transpose()? {
+            bytes += row.value.len();
+            step.items += 1;
+            let next = row.key.clone();
+            copy_version(successors, row)?;
+            if step.items as usize >= COPY_ITEMS_PER_STEP || bytes >= COPY_BYTES_PER_STEP {
+                step.next = Some(next);
+                break;
+            }
+        }
+        commit_all(successors)?;
+        Ok(step)
+    }
+
     /// Applies everything that has changed after `after`, as of now.
     pub(crate) fn catch_up(&self, after: u64, successors: &mut [Successor]) -> Result<CatchUp> {
         let view = self.view(&[])?;
@@ -380,9 +419,26 @@ impl Partition {
                 commit_all(successors)?;
             }
         }
+        let mut rows = snapshot.scan(Table::Feed, keys::versions_after(after), Direction::Forward);
+        let mut copied = 0;
+        while let Some(row) = rows.next_row().transpose()? {
+            copy_version(successors, row)?;
+            copied += 1;
+            if copied % CHANGES_PER_STEP == 0 {
+                commit_all(successors)?;
+            }
+        }
         commit_all(successors)?;
         Ok(round)
     }
+}
+
+fn copy_version(successors: &mut [Successor], row: Row) -> Result<()> {
+    let key = VersionRow::decode(&row.value)?.key;
+    if let Some(successor) = owner(successors, &key)? {
+        successor.put(Table::Feed, row.key, row.value);
+    }
+    Ok(())
 }
 
 fn apply(

@@ -308,8 +308,9 @@ impl<'p> Draft<'p> {
             self.transaction.under(place(last).0);
             let lsn = self.transaction.lsn();
             let (expiry, deletes) = (self.transaction.earliest_expiry(), self.transaction.deletes());
+            let versions = self.transaction.versions();
             let ticket = self.transaction.finish()?;
-            partition.shared.agenda.note(expiry, deletes);
+            partition.shared.agenda.note(expiry, deletes, versions);
             return Ok((ticket, lsn, Vec::new()));
         }
         drop(state);

@@ -40,6 +40,7 @@ mod ticket;
 mod transaction;
 mod unique;
 mod upkeep;
+mod versions;
 mod write;
 
 use std::collections::HashMap;
@@ -72,6 +73,7 @@ pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, 
 pub use ticket::wait;
 pub(crate) use ticket::{Submitted, settle};
 pub use upkeep::Upkeep;
+pub use versions::{ItemVersion, PartitionVersions};
 
 use gate::Gate;
 use index::Index;
@@ -104,11 +106,15 @@ pub(crate) struct Settings {
     pub(crate) definition: Arc<ContainerDefinition>,
     /// How long deletes stay in the feed.
     delete_retention_s: u32,
+    /// Which versions are kept for readers of all of them.
+    kept: versions::Kept,
 }
 
 impl Settings {
     fn new(definition: Arc<ContainerDefinition>) -> Settings {
-        Settings { delete_retention_s: upkeep::delete_retention_s(&definition), definition }
+        let (delete_retention_s, kept) =
+            (upkeep::delete_retention_s(&definition), versions::Kept::of(&definition));
+        Settings { delete_retention_s, kept, definition }
     }
 }
 
@@ -321,6 +327,8 @@ impl Partition {
             // The next transaction takes the policy over; this sees to it that there is one.
             self.shared.agenda.reindex();
         }
+        // Another retention may make old what was not; what is kept from now on needs no visit.
+        self.shared.agenda.look_for_versions();
         self.settings.store(Arc::new(Settings::new(definition)));
         self.settings.load()
     }

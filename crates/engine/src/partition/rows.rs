@@ -7,6 +7,7 @@
 //! expiry  -
 //! unique  id of the item that holds the values
 //! purge   lsn u64
+//! version see `versions`
 //! ```
 //!
 //! Numbers are little-endian. A feed row repeats the partition's totals after its change, so the newest feed row
@@ -142,7 +143,7 @@ pub enum ChangeKind {
 pub(super) const LEAVE_POSITION: u8 = 0x80;
 
 impl ChangeKind {
-    fn from_u8(kind: u8) -> Option<ChangeKind> {
+    pub(super) fn from_u8(kind: u8) -> Option<ChangeKind> {
         use ChangeKind::{Create, Delete, Expire, Leave, Purge, Replace};
         [Create, Replace, Delete, Expire, Purge, Leave].into_iter().find(|known| *known as u8 == kind)
     }

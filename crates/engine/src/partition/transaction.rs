@@ -80,6 +80,7 @@ pub(super) struct Transaction<'p> {
     rests_on_pending: bool,
     earliest_expiry: Option<u32>,
     deletes: bool,
+    versions: bool,
     index: Stage,
     pub(super) after: AfterPublish,
     /// A logical partition whose size must be known before the operation can be decided.
@@ -122,6 +123,7 @@ impl<'p> Transaction<'p> {
             earliest_expiry: None,
             deletes: false,
             index: Stage::new(&partition.shared.index),
+            versions: false,
             after: AfterPublish::Nothing,
             size_wanted: None,
         }
@@ -149,6 +151,11 @@ impl<'p> Transaction<'p> {
     /// Whether the feed got a row that will be removed one day.
     pub(super) fn deletes(&self) -> bool {
         self.deletes
+    }
+
+    /// Whether versions were kept that will be removed one day.
+    pub(super) fn versions(&self) -> bool {
+        self.versions
     }
 
     /// Tries one operation as change `sub` of the commit.
@@ -255,7 +262,7 @@ impl<'p> Transaction<'p> {
         }
         self.remove_rows(target, &old)?;
         self.feed(sub | LEAVE_POSITION, ChangeKind::Leave, old.number, target.key.clone());
-        let (item, _) = self.put(sub, renamed, in_the_way.as_ref(), false, Some(old.number), content)?;
+        let (item, _) = self.put(sub, renamed, in_the_way.as_ref(), false, Some(&old), content)?;
         let terms = self.partition.shared.index.terms(Some(old.body()), Some(item.body()));
         let terms = terms + 2 * self.time_terms(Some(&old));
         Ok(Applied {
@@ -286,7 +293,7 @@ impl<'p> Transaction<'p> {
     }
 
     /// Stages a new version. `stored` is the row under the key, `live` whether it still counts: a row that has expired
-    /// or was purged is cleaned up as if the sweeper had been there first. `moved` is the number of an item that comes
+    /// or was purged is cleaned up as if the sweeper had been there first. `moved` is the version of an item that comes
     /// here from another id. Returns the new version and the index terms by which it differs from the row.
     fn put(
         &mut self,
@@ -294,7 +301,7 @@ impl<'p> Transaction<'p> {
         target: &Target,
         stored: Option<&Item>,
         live: bool,
-        moved: Option<u64>,
+        moved: Option<&Item>,
         content: &Content,
     ) -> Result<(Item, usize)> {
         let constraints = &self.settings.definition.unique_keys;
@@ -318,7 +325,7 @@ impl<'p> Transaction<'p> {
         }
         let number = match stored {
             Some(stored) if live => stored.number,
-            _ => moved.unwrap_or_else(|| self.new_number(sub)),
+            _ => moved.map_or_else(|| self.new_number(sub), |moved| moved.number),
         };
         let header = ItemHeader {
             lsn: self.lsn,
@@ -359,12 +366,13 @@ impl<'p> Transaction<'p> {
             self.commit.put(Table::Feed, keys::expiry(second, &target.key), Bytes::new());
             self.earliest_expiry = Some(self.earliest_expiry.map_or(second, |earliest| earliest.min(second)));
         }
-        self.commit.put(Table::Items, target.key.clone(), row);
+        self.commit.put(Table::Items, target.key.clone(), row.clone());
         let index = &self.partition.shared.index;
         let terms = self.index.rows(index, &mut self.commit, target, stored, Some(&item));
         self.grow(target, i64::from(stored.is_none()), growth);
         let kind = if live || moved.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
         self.feed(sub, kind, number, target.key.clone());
+        self.keep_version(sub, kind, number, &target.key, Some(&row), moved.or(stored.filter(|_| live)));
         self.staged.push((target.key.clone(), Some(item.clone())));
         Ok((item, terms))
     }
@@ -379,6 +387,7 @@ impl<'p> Transaction<'p> {
     ) -> Result<usize> {
         let terms = self.remove_rows(target, stored)?;
         self.feed(sub, kind, stored.number, target.key.clone());
+        self.keep_version(sub, kind, stored.number, &target.key, None, Some(stored));
         Ok(terms)
     }
 
@@ -426,6 +435,22 @@ impl<'p> Transaction<'p> {
         self.deletes |= !kind.leaves_item();
         let row = FeedRow { kind, ts: self.now_s, totals: self.totals, number, key };
         self.commit.put(Table::Feed, keys::feed(self.lsn, sub), row.encode());
+    }
+
+    /// Stages the row for readers of all versions, where the container has any.
+    fn keep_version(
+        &mut self,
+        sub: u8,
+        kind: ChangeKind,
+        number: u64,
+        key: &Bytes,
+        current: Option<&Bytes>,
+        previous: Option<&Item>,
+    ) {
+        if let Some(row) = self.settings.version_row(kind, self.now_s, key, current, previous) {
+            self.commit.put(Table::Feed, keys::version(self.lsn, sub, number), row.encode());
+            self.versions = true;
+        }
     }
 
     /// The claims of a version that its successor does not renew. A dead version may have lost its claims to others

@@ -42,7 +42,7 @@ pub(super) const PLANNED_TTL: &str = "planned-ttl";
 pub(super) const RETENTION_LSN: &str = "retention-lsn";
 
 /// No work is planned.
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
 
 /// What is to be done, kept so that asking costs a few loads.
 pub(super) struct Agenda {
@@ -59,6 +59,10 @@ pub(super) struct Agenda {
     /// Everything in the feed up to here has been looked at.
     retention_lsn: AtomicU64,
     retention_mark: AtomicU64,
+    /// When to look for old versions next.
+    pub(super) versions_s: AtomicU32,
+    /// Versions up to here have been removed.
+    pub(super) versions_gone: AtomicU64,
     /// Deletes after this LSN are needed by partitions that are being built from this one. `u64::MAX`: by none.
     pub(super) held_from: AtomicU64,
 }
@@ -76,7 +80,10 @@ impl Agenda {
             Some(row) => super::rows::decode_lsn(&row)?,
             None => 0,
         };
+        let (versions_s, versions_gone) = super::versions::agenda(snapshot)?;
         Ok(Agenda {
+            versions_s: AtomicU32::new(versions_s),
+            versions_gone: AtomicU64::new(versions_gone),
             visit: Mutex::new(()),
             expiry_s: AtomicU32::new(first_expiry(snapshot)?),
             replan: AtomicBool::new(planned != planned_mark(settings.definition.default_ttl)),
@@ -87,6 +94,10 @@ impl Agenda {
             retention_mark: AtomicU64::new(mark),
             held_from: AtomicU64::new(u64::MAX),
         })
+    }
+
+    pub(super) fn look_for_versions(&self) {
+        self.versions_s.store(0, Ordering::Release);
     }
 
     pub(super) fn replan(&self) {
@@ -107,7 +118,10 @@ impl Agenda {
     }
 
     /// Takes note of what a commit will need one day.
-    pub(super) fn note(&self, expiry_s: Option<u32>, deletes: bool) {
+    pub(super) fn note(&self, expiry_s: Option<u32>, deletes: bool, versions: bool) {
+        if versions {
+            let _ = self.versions_s.compare_exchange(NEVER, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
         if let Some(second) = expiry_s {
             self.expiry_s.fetch_min(second, Ordering::AcqRel);
         }
@@ -123,6 +137,7 @@ impl Agenda {
             || self.index.load(Ordering::Acquire)
             || self.expiry_s.load(Ordering::Acquire) <= now_s
             || self.retention_s.load(Ordering::Acquire) <= now_s
+            || self.versions_s.load(Ordering::Acquire) <= now_s
     }
 }
 
@@ -175,6 +190,9 @@ impl Partition {
         }
         if agenda.retention_s.load(Ordering::Acquire) <= now_s {
             done.more |= !self.remove_old_deletes(now_s)?;
+        }
+        if agenda.versions_s.load(Ordering::Acquire) <= now_s {
+            done.more |= !self.remove_old_versions(now_s)?;
         }
         if agenda.index.swap(false, Ordering::AcqRel) {
             let finished = self.rebuild_index();

@@ -276,9 +276,9 @@ impl Partition {
                 Ok(value) => {
                     let lsn = if transaction.changes_anything() { transaction.lsn() } else { self.lsn() };
                     let expiry = transaction.earliest_expiry();
-                    let deletes = transaction.deletes();
+                    let (deletes, versions) = (transaction.deletes(), transaction.versions());
                     let ticket = transaction.finish().map_err(|error| (None, error))?;
-                    self.shared.agenda.note(expiry, deletes);
+                    self.shared.agenda.note(expiry, deletes, versions);
                     Ok((ticket, lsn, value))
                 }
                 Err(error) => Err((transaction.abandon(), error)),

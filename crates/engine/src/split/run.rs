@@ -129,8 +129,17 @@ fn build(
             if next.is_none() {
                 break;
             }
-            // Works and rests in equal parts: half a core at most, and others reach the store in between.
-            std::thread::sleep(started.elapsed().min(REST_MAX));
+            rest(started);
+        }
+        let mut next = None;
+        loop {
+            go_on()?;
+            let started = Instant::now();
+            next = parent.copy_versions(next, &mut successors)?.next;
+            if next.is_none() {
+                break;
+            }
+            rest(started);
         }
     }
 
@@ -159,6 +168,11 @@ fn build(
         successors,
         paused_us: job.paused_us.clone(),
     })
+}
+
+/// Works and rests in equal parts: half a core at most, and others reach the store in between.
+fn rest(worked_since: Instant) {
+    std::thread::sleep(worked_since.elapsed().min(REST_MAX));
 }
 
 fn ranges_to_make(container: &Container, job: &Job, parents: &[Arc<Partition>]) -> Result<Vec<(Epk, Epk)>> {
