@@ -206,8 +206,13 @@ fn plain_and_tls_and_both_versions_share_a_port_and_the_exported_certificate_is_
         let tcp = tokio::net::TcpStream::connect(address).await.unwrap();
         assert!(connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await.is_err());
     });
-    let metrics = running.get("/metrics");
-    assert!(metrics.contains("orrery_tls_failures_total 1\n"), "{metrics}");
+    // The client knows of the failure before the server does.
+    let counted = || running.get("/metrics").contains("orrery_tls_failures_total 1\n");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !counted() {
+        assert!(std::time::Instant::now() < deadline, "{}", running.get("/metrics"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 #[test]
