@@ -68,7 +68,8 @@ fn page(
         None => None,
         Some(bytes) => {
             let start = position::decode(&bytes, mark).ok_or_else(continuation::invalid)?;
-            Some(partitions.go_on(start).ok_or_else(continuation::invalid)?)
+            let skips = query.offset_limit.is_some();
+            Some(partitions.go_on(start, skips).ok_or_else(continuation::invalid)?)
         }
     };
     let merged = match &place.plan {

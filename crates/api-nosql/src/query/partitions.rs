@@ -151,7 +151,10 @@ impl<'a> Partitions<'a> {
     /// Partitions may have been split or merged since. A part that several shares have taken over goes on in each of them
     /// at the same position: positions name items, which keep their keys and numbers. A share that spans more than a
     /// part is cut, so that what was read and what was not are apart.
-    pub fn go_on(&mut self, start: Start) -> Option<MergePosition> {
+    ///
+    /// `skips` says that the query has an OFFSET: how much of it the rows before have used up is known to the partition that
+    /// was, and to nobody else.
+    pub fn go_on(&mut self, start: Start, skips: bool) -> Option<MergePosition> {
         let (parts, passed) = match start {
             Start::Whole { delivered } => return Some(MergePosition::Whole { delivered }),
             Start::Sorted { min, at } => {
@@ -180,7 +183,8 @@ impl<'a> Partitions<'a> {
         let alone = self.shares.len() == 1;
         let carries =
             |inner: &Vec<u8>| QueryPosition::decode(inner).is_some_and(|at| at.holds_in_parts(alone));
-        if count == 0 || changed && !self.inherited.iter().flatten().all(carries) {
+        let lost = changed && (skips && !alone || !self.inherited.iter().flatten().all(carries));
+        if count == 0 || lost {
             return None;
         }
         let inner = self.inherited[first].clone();

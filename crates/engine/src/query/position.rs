@@ -53,9 +53,7 @@ impl QueryPosition {
     /// partitions answer by itself, so that sorting and counting across them is its business.
     pub fn holds_in_parts(&self, alone: bool) -> bool {
         match self {
-            QueryPosition::Created { progress, .. } | QueryPosition::Stored { progress, .. } => {
-                alone || progress.passed == 0
-            }
+            QueryPosition::Created { .. } | QueryPosition::Stored { .. } => true,
             QueryPosition::Sorted { .. } => alone,
             QueryPosition::Delivered { .. } => false,
         }
