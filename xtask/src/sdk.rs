@@ -234,7 +234,16 @@ fn prepare_python(context: &Context, place: &Place) -> Result<()> {
 
 fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
     // Node looks for modules beside and above the program, so the program goes where the modules are.
-    for name in ["package.json", "package-lock.json", "suite.js", "access.js", "queries.js", "scripts.js"] {
+    for name in [
+        "package.json",
+        "package-lock.json",
+        "suite.js",
+        "access.js",
+        "splits.js",
+        "queries.js",
+        "scripts.js",
+        "throttling.js",
+    ] {
         std::fs::copy(place.sources.join(name), place.work.join(name))?;
     }
     let Some(stamp) = is_current(place, &["package.json", "package-lock.json"])? else { return Ok(()) };

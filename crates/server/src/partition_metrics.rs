@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use orrery_engine::PartitionInsight;
+use orrery_engine::split::SplitFigures;
 
 /// Partitions with series of their own.
 const PARTITIONS_MAX: usize = 250;
@@ -60,6 +61,36 @@ pub fn render_faults(text: &mut String, counts: &[(&'static str, u64)]) {
     let _ = writeln!(text, "# HELP {name} Requests that met a fault rule.\n# TYPE {name} counter");
     for (kind, count) in counts {
         let _ = writeln!(text, "{name}{{fault=\"{kind}\"}} {count}");
+    }
+}
+
+pub fn render_splits(text: &mut String, figures: &SplitFigures) {
+    let families = [
+        ("orrery_partition_splits_total", "counter", "Splits of physical partitions.", figures.splits as f64),
+        ("orrery_partition_merges_total", "counter", "Merges of physical partitions.", figures.merges as f64),
+        (
+            "orrery_partition_split_failures_total",
+            "counter",
+            "Splits and merges undone.",
+            figures.failures as f64,
+        ),
+        (
+            "orrery_partition_split_paused_seconds_total",
+            "counter",
+            "Time that writers waited for handovers.",
+            figures.paused_us as f64 / 1e6,
+        ),
+        (
+            "orrery_partition_split_jobs",
+            "gauge",
+            "Splits and merges waiting or running.",
+            figures.jobs as f64,
+        ),
+        ("orrery_partition_split_items", "gauge", "Items of the job that runs.", figures.items_total as f64),
+        ("orrery_partition_split_items_copied", "gauge", "Items it has copied.", figures.items_copied as f64),
+    ];
+    for (name, kind, help, value) in families {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
     }
 }
 

@@ -16,6 +16,7 @@ import { addAccess } from "./access.js";
 import { addQueries } from "./queries.js";
 import { addScripts } from "./scripts.js";
 import { addThrottling } from "./throttling.js";
+import { addSplits } from "./splits.js";
 
 const { COSMOS_ENDPOINT, COSMOS_KEY, COSMOS_CA_FILE } = process.env;
 const agent = COSMOS_CA_FILE ? new Agent({ ca: readFileSync(COSMOS_CA_FILE), keepAlive: true }) : undefined;
@@ -378,6 +379,7 @@ test("a wrong key opens nothing", async ({ database }) => {
 });
 
 addAccess(test, { connect, create, refused });
+addSplits(test, { endpoint: COSMOS_ENDPOINT, key: COSMOS_KEY, agent, create });
 addScripts(test, { refused });
 addThrottling(test, { endpoint: COSMOS_ENDPOINT, key: COSMOS_KEY, agent, refused });
 

@@ -59,6 +59,22 @@ struct State {
     waiting: VecDeque<Arc<Job>>,
     running: Option<Arc<Job>>,
     finished: VecDeque<Arc<Job>>,
+    figures: SplitFigures,
+}
+
+/// What splits and merges have come to since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SplitFigures {
+    pub splits: u64,
+    pub merges: u64,
+    pub failures: u64,
+    /// How long writers have waited for handovers.
+    pub paused_us: u64,
+    /// Waiting or running.
+    pub jobs: u64,
+    /// Of the job that runs.
+    pub items_total: u64,
+    pub items_copied: u64,
 }
 
 impl Splits {
@@ -121,6 +137,19 @@ impl Splits {
     }
 }
 
+impl Splits {
+    fn figures(&self) -> SplitFigures {
+        let state = self.inner.state.lock();
+        let running = state.running.as_ref().map(|job| job.progress());
+        SplitFigures {
+            jobs: state.waiting.len() as u64 + u64::from(state.running.is_some()),
+            items_total: running.as_ref().map_or(0, |job| job.items_total),
+            items_copied: running.as_ref().map_or(0, |job| job.items_copied),
+            ..state.figures
+        }
+    }
+}
+
 impl Drop for Splits {
     fn drop(&mut self) {
         self.stop();
@@ -147,6 +176,13 @@ impl Inner {
                     run::run(&account, &job, &|| self.state.lock().stopping);
                     let mut state = self.state.lock();
                     state.running = None;
+                    let progress = job.progress();
+                    state.figures.paused_us += progress.paused_us;
+                    match (progress.step, job.kind) {
+                        (JobStep::Done, JobKind::Split) => state.figures.splits += 1,
+                        (JobStep::Done, JobKind::Merge) => state.figures.merges += 1,
+                        _ => state.figures.failures += 1,
+                    }
                     if state.finished.len() >= FINISHED_MAX {
                         state.finished.pop_front();
                     }
@@ -178,6 +214,10 @@ impl Account {
     pub fn merge_partitions(&self, container: &Arc<Container>, range_id: Option<u32>) -> Result<Arc<Job>> {
         let pair = due::pair_to_merge(self, container, range_id)?;
         self.splits().submit(container, JobKind::Merge, pair.to_vec(), JobReason::Demand)
+    }
+
+    pub fn split_figures(&self) -> SplitFigures {
+        self.splits().figures()
     }
 
     /// Splits and merges that wait, run, or ended lately; the latest first.

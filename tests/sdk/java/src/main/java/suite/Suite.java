@@ -165,6 +165,7 @@ final class Suite {
         Cases.addTo(cases);
         AccessCases.addTo(cases);
         ScriptCases.addTo(cases);
+        SplitCases.addTo(cases);
         ThrottlingCases.addTo(cases);
         Suite suite = new Suite();
         int passed = 0;
