@@ -70,16 +70,4 @@ export function addSplits(test, { endpoint, key, agent, create }) {
       assert.ok([...seen.values()].every((value) => value === n), JSON.stringify([...seen]));
     }
   });
-
-  test("queries and reads go on through splits", async ({ database }) => {
-    const container = await create(database, "splits-query", "/pk");
-    for (let i = 0; i < 60; i++) await container.items.create({ id: `${i}`, pk: `k${i}`, n: i });
-    const pages = container.items.query("SELECT c.n FROM c ORDER BY c.n", { maxItemCount: 10 });
-    const found = (await pages.fetchNext()).resources;
-    await run("split", database, container);
-    await run("split", database, container);
-    while (pages.hasMoreResults()) found.push(...((await pages.fetchNext()).resources ?? []));
-    assert.deepEqual(found.map((each) => each.n), [...Array(60).keys()]);
-    assert.equal((await container.item("7", "k7").read()).resource.n, 7);
-  });
 }

