@@ -93,7 +93,7 @@ impl PartitionInsight {
 
 impl Account {
     /// What partitions hold and spend: of one container, one database, or all, with their `keys` hottest and largest
-    /// logical partitions. Partitions are opened for it; at most [`INSIGHT_PARTITIONS_MAX`] are reported.
+    /// logical partitions. Partitions are opened for it; at most `INSIGHT_PARTITIONS_MAX` are reported.
     pub fn insights(
         &self,
         database: Option<&str>,

@@ -1,6 +1,6 @@
 //! Request units as a budget: who may spend how much, who has spent it, and on what.
 //!
-//! Every physical partition has a [`Meter`]. A request is *admitted* before it does anything and *charged* when its cost
+//! Every physical partition has a `Meter`. A request is *admitted* before it does anything and *charged* when its cost
 //! is known, so a partition can go into debt; while it is in debt it refuses with the time until the debt is paid.
 //!
 //! ```text

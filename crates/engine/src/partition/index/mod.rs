@@ -5,7 +5,7 @@
 //! made again at any time, which is how a policy is changed, how data from before the index is taken in, and how the
 //! children of a split get theirs.
 //!
-//! A [`Scheme`] says under which policies rows were made: the present one, and while a change of policy is being
+//! A `Scheme` says under which policies rows were made: the present one, and while a change of policy is being
 //! worked off the *stale* ones before it. Meanwhile an item's rows follow one of them and nobody knows which. Writers
 //! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
