@@ -2,7 +2,8 @@
 // request; that returns the few functions by which the host drives the script:
 //
 //   call(script, argumentsText)   runs the script's function
-//   take()                        the oldest operation that waits, or null; then exactly one of
+//   take()                        the oldest operation that waits, or null: its kind, link, body, options and whether
+//                                 its callback can see what comes of it; then exactly one of
 //   done(text, continuation)      … it succeeded: its callback runs
 //   fail(status, text)            … it failed: its callback runs with the error, or without one the error is thrown
 //   body(), requestBody()         what the script leaves behind, as JSON text
@@ -28,6 +29,28 @@
   let aborted = false;
 
   const text = (value) => (value === undefined ? undefined : stringify(value));
+
+  // Most callbacks of writes look at the error alone, and what nobody can see need be neither written out nor parsed.
+  // A callback cannot see its second argument if it has one plain parameter at most and no other way to its arguments.
+  const { toString } = Function.prototype;
+  const { test } = RegExp.prototype;
+  const ONE_PARAMETER =
+    /^(?:async\s+)?(?:function\b\s*[\w$]*\s*\(\s*[\w$]*\s*\)\s*\{|\(\s*[\w$]*\s*\)\s*=>|[\w$]+\s*=>)/;
+  const OTHER_WAYS = /\b(?:arguments|eval)\b|\[native code\]/;
+  // Callbacks that are made in a loop share their text.
+  let judged;
+  let judgement = true;
+
+  function seesResult(callback) {
+    if (typeof callback !== 'function') return false;
+    if (callback.length > 1) return true;
+    const source = apply(toString, callback, []);
+    if (source !== judged) {
+      judgement = !apply(test, ONE_PARAMETER, [source]) || apply(test, OTHER_WAYS, [source]);
+      judged = source;
+    }
+    return judgement;
+  }
 
   function enqueue(kind, link, body, options, callback) {
     if (aborted || !host.accepts(queue.length - head)) return false;
@@ -87,8 +110,8 @@
     createDocument(link, body, options, callback) {
       [options, callback] = last(options, callback);
       const written = needBody(body);
-      const fixed = options.disableAutomaticIdGeneration === true;
-      return enqueue('create', needLink(link, 'collection'), written, { fixed }, callback);
+      const fixed = options.disableAutomaticIdGeneration === true ? { fixed: true } : undefined;
+      return enqueue('create', needLink(link, 'collection'), written, fixed, callback);
     },
 
     upsertDocument(link, body, options, callback) {
@@ -388,7 +411,8 @@
         queue.length = 0;
         head = 0;
       }
-      return [current.kind, current.link, current.body, stringify(current.options)];
+      const { kind, link, body, options, callback } = current;
+      return [kind, link, body, text(options), seesResult(callback)];
     },
     done(resource, continuation, notModified) {
       const { callback } = current;

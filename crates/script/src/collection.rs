@@ -40,6 +40,8 @@ pub struct Options {
     pub fixed_id: bool,
     pub page_size: Option<usize>,
     pub continuation: Option<String>,
+    /// Nobody can see what a write gives back: it need not be made.
+    pub unseen: bool,
 }
 
 /// What an operation gives back.

@@ -205,7 +205,7 @@ impl<'js> Script<'js> {
             }
             let (kind, link): (String, String) = (asked.get(0)?, asked.get(1)?);
             let body: Option<String> = asked.get(2)?;
-            let options = options(ctx, asked.get(3)?)?;
+            let options = Options { unseen: !asked.get::<bool>(4)?, ..options(ctx, asked.get(3)?)? };
             match perform(collection, &kind, &link, body.as_deref().unwrap_or(""), &options) {
                 Ok(done) => {
                     let () = self.done.call((done.resource, done.continuation, done.not_modified))?;
@@ -254,7 +254,8 @@ fn perform(
     collection.perform(operation, options)
 }
 
-fn options<'js>(ctx: &Ctx<'js>, text: String) -> rquickjs::Result<Options> {
+fn options<'js>(ctx: &Ctx<'js>, text: Option<String>) -> rquickjs::Result<Options> {
+    let Some(text) = text else { return Ok(Options::default()) };
     let value = ctx.json_parse(text)?;
     let Some(object) = value.as_object() else { return Ok(Options::default()) };
     let string = |name: &str| -> rquickjs::Result<Option<String>> {
@@ -268,6 +269,7 @@ fn options<'js>(ctx: &Ctx<'js>, text: String) -> rquickjs::Result<Options> {
         fixed_id: object.get::<_, Value<'js>>("fixed")?.as_bool().unwrap_or(false),
         page_size: page_size.filter(|size| *size >= 1.0).map(|size| size as usize),
         continuation: string("continuation")?,
+        unseen: false,
     })
 }
 

@@ -21,7 +21,8 @@ impl Collection for Documents {
         match operation {
             Operation::Create { document, .. } | Operation::Upsert { document, .. } => {
                 self.texts.push(document.to_owned());
-                Ok(Done { resource: Some(document.to_owned()), ..Done::default() })
+                let resource = (!options.unseen).then(|| document.to_owned());
+                Ok(Done { resource, ..Done::default() })
             }
             Operation::List { .. } | Operation::Query { .. } => {
                 let from: usize = options.continuation.as_deref().unwrap_or("0").parse().unwrap_or(0);
@@ -394,4 +395,33 @@ fn functions_share_one_time_limit() {
     assert!(functions.call("one", &[]).is_ok());
     assert_eq!(functions.call("spin", &[]).unwrap_err().kind, FailureKind::TimedOut);
     assert_eq!(functions.call("spin", &[]).unwrap_err().kind, FailureKind::TimedOut);
+}
+
+#[test]
+fn callbacks_get_what_they_can_see() {
+    // By name, by default value, by the list of all arguments, through a bound function, or not at all.
+    for callback in [
+        "function (e, d) { seen(d); }",
+        "(e, d) => seen(d)",
+        "function (e, d = null) { seen(d); }",
+        "function (...all) { seen(all[1]); }",
+        "(...all) => seen(all[1])",
+        "function () { seen(arguments[1]); }",
+        "function (e) { seen(arguments[1]); }",
+        "function (e) { seen(eval('argu' + 'ments')[1]); }",
+        "(function () { seen(arguments[1]); }).bind(null)",
+        "async function (e, d) { seen(d); }",
+        "new Proxy(function () { seen(arguments[1]); }, {})",
+        "({ called(e) { seen(arguments[1]); } }).called",
+    ] {
+        let source = format!(
+            "function () {{ var response = getContext().getResponse();
+               function seen(d) {{ response.setBody(d === undefined ? 'nothing' : d); }}
+               __.createDocument(__.getSelfLink(), {{ id: 'a' }}, {callback}); }}"
+        );
+        assert_eq!(answer(&source, "[]"), r#"{"id":"a"}"#, "{callback}");
+    }
+    let unseen = "function () { __.createDocument(__.getSelfLink(), { id: 'a' }, function (e) {
+        getContext().getResponse().setBody(e === undefined); }); }";
+    assert_eq!(answer(unseen, "[]"), "true");
 }

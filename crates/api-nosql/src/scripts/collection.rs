@@ -115,10 +115,10 @@ impl Items<'_, '_> {
         write.if_match = options.if_match.clone();
         write.if_none_match = options.if_none_match.clone();
         let (_, item) = self.draft.write(write).map_err(|error| refused(&error))?;
-        let resource = item.map(|item| {
-            self.written.watch(&self.place.rid, &item);
-            self.json(&item)
-        });
+        if let Some(item) = &item {
+            self.written.watch(&self.place.rid, item);
+        }
+        let resource = item.filter(|_| !options.unseen).map(|item| self.json(&item));
         Ok(Done { resource, ..Done::default() })
     }
 

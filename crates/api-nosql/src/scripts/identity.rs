@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use memchr::memmem;
 use orrery_engine::{Etag, Item, Rewritten};
 
 use crate::rid::{ContainerRid, ascii};
@@ -87,7 +88,7 @@ impl Renames {
         length: usize,
     ) -> Option<(usize, usize, &[u8])> {
         let mut at = from;
-        while let Some(found) = text.get(at..)?.windows(anchor.len()).position(|window| window == anchor) {
+        while let Some(found) = memmem::find(text.get(at..)?, anchor) {
             let place = at + found;
             if let Some(start) = place.checked_sub(before).filter(|start| *start >= from)
                 && let Some(candidate) = text.get(start..start + length)
