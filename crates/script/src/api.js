@@ -54,17 +54,23 @@
 
   function enqueue(kind, link, body, options, callback) {
     if (aborted || !host.accepts(queue.length - head)) return false;
-    queue.push({ kind, link, body, options, callback });
+    queue.push({ kind, link, body, options, callback, sees: true });
     return true;
   }
 
-  /** `(options, callback)`, `(callback)` or nothing, as every call takes them last. */
-  function last(options, callback) {
-    if (typeof options === 'function' && callback === undefined) return [{}, options];
-    if (callback !== undefined && callback !== null && typeof callback !== 'function') {
-      throw new TypeError('The callback must be a function.');
-    }
-    return [options === undefined || options === null ? {} : options, callback];
+  // Every call takes `(options, callback)`, `(callback)` or nothing last. Two functions, because procedures make these
+  // calls by the thousand and a pair would be an array and an iterator for each of them.
+  const NO_OPTIONS = Object.freeze({ __proto__: null });
+
+  function optionsOf(options, callback) {
+    if (options === undefined || options === null) return NO_OPTIONS;
+    return typeof options === 'function' && callback === undefined ? NO_OPTIONS : options;
+  }
+
+  function callbackOf(options, callback) {
+    if (callback === undefined) return typeof options === 'function' ? options : undefined;
+    if (callback !== null && typeof callback !== 'function') throw new TypeError('The callback must be a function.');
+    return callback;
   }
 
   function needLink(link, what) {
@@ -82,6 +88,7 @@
   }
 
   function condition(options) {
+    if (options === NO_OPTIONS) return undefined;
     const access = options.accessCondition;
     const typed = (type) => (access && access.type === type ? access.condition : undefined);
     return {
@@ -108,49 +115,57 @@
     getAltLink: () => host.altLink,
 
     createDocument(link, body, options, callback) {
-      [options, callback] = last(options, callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
       const written = needBody(body);
       const fixed = options.disableAutomaticIdGeneration === true ? { fixed: true } : undefined;
-      return enqueue('create', needLink(link, 'collection'), written, fixed, callback);
+      return enqueue('create', needLink(link, 'collection'), written, fixed, called);
     },
 
     upsertDocument(link, body, options, callback) {
-      [options, callback] = last(options, callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
       const written = needBody(body);
       const fixed = options.disableAutomaticIdGeneration === true;
-      return enqueue('upsert', needLink(link, 'collection'), written, { fixed, ...condition(options) }, callback);
+      const told = options === NO_OPTIONS ? undefined : { fixed, ...condition(options) };
+      return enqueue('upsert', needLink(link, 'collection'), written, told, called);
     },
 
     replaceDocument(link, body, options, callback) {
-      [options, callback] = last(options, callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
       const written = needBody(body);
-      return enqueue('replace', needLink(link, 'document'), written, condition(options), callback);
+      return enqueue('replace', needLink(link, 'document'), written, condition(options), called);
     },
 
     deleteDocument(link, options, callback) {
-      [options, callback] = last(options, callback);
-      return enqueue('delete', needLink(link, 'document'), undefined, condition(options), callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
+      return enqueue('delete', needLink(link, 'document'), undefined, condition(options), called);
     },
 
     readDocument(link, options, callback) {
-      [options, callback] = last(options, callback);
-      return enqueue('read', needLink(link, 'document'), undefined, condition(options), callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
+      return enqueue('read', needLink(link, 'document'), undefined, condition(options), called);
     },
 
     readDocuments(link, options, callback) {
-      [options, callback] = last(options, callback);
-      return enqueue('list', needLink(link, 'collection'), undefined, paging(options), feed(callback));
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
+      return enqueue('list', needLink(link, 'collection'), undefined, paging(options), feed(called));
     },
 
     queryDocuments(link, query, options, callback) {
-      [options, callback] = last(options, callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
       let spec = query;
       if (typeof query === 'string') spec = { query };
       if (spec === null || typeof spec !== 'object' || typeof spec.query !== 'string') {
         throw new NativeError(400, 'A query must be a string or an object with a query and its parameters.');
       }
       const written = stringify({ query: spec.query, parameters: spec.parameters || [] });
-      return enqueue('query', needLink(link, 'collection'), written, paging(options), feed(callback));
+      return enqueue('query', needLink(link, 'collection'), written, paging(options), feed(called));
     },
 
     createAttachment: attachments,
@@ -245,12 +260,13 @@
 
     /** Runs the chain. Without a sort a page may end early; with one everything is read before the first row is given. */
     value(options, callback) {
-      [options, callback] = last(options, callback);
+      const called = callbackOf(options, callback);
+      options = optionsOf(options, callback);
       const steps = this.#steps;
       const sorts = steps.some((step) => step.sorts);
       const size = typeof options.pageSize === 'number' && options.pageSize > 0 ? options.pageSize : Infinity;
       const finish =
-        callback ||
+        called ||
         ((error, rows) => {
           if (error) throw error;
           response.setBody(rows);
@@ -411,12 +427,16 @@
         queue.length = 0;
         head = 0;
       }
-      const { kind, link, body, options, callback } = current;
-      return [kind, link, body, text(options), seesResult(callback)];
+      current.sees = seesResult(current.callback);
+      return [current.kind, current.link, current.body, text(current.options), current.sees];
     },
     done(resource, continuation, notModified) {
-      const { callback } = current;
+      const { callback, sees } = current;
       if (typeof callback !== 'function') return;
+      if (!sees) {
+        callback(undefined);
+        return;
+      }
       const options = { continuation, maxCollectionSizeInMB: host.quota, currentCollectionSizeInMB: host.usage };
       if (notModified) options.notModified = true;
       callback(undefined, resource === undefined ? undefined : parse(resource), options);
