@@ -15,6 +15,7 @@ mod licences;
 mod process;
 mod sdk;
 mod server;
+mod splits;
 mod steps;
 mod tidy;
 
@@ -73,6 +74,7 @@ fn usage() {
         println!("  {:<10} {}", step.name, step.purpose);
     }
     println!("\n`sdk` takes languages: cargo xtask sdk python go");
+    println!("`splits` takes a number of items: cargo xtask splits 100000");
     println!("`docs` writes the generated pages; with --check it only compares");
 }
 

@@ -24,10 +24,17 @@ struct Language {
     suite: fn(&Context, &Place) -> Result<Task>,
 }
 
+/// The servers that suites talk to.
+struct Servers {
+    usual: Server,
+    merging: Server,
+    throttling: Server,
+}
+
 /// Where a suite's sources are, and where it may install and build.
-struct Place {
-    sources: PathBuf,
-    work: PathBuf,
+pub struct Place {
+    pub sources: PathBuf,
+    pub work: PathBuf,
 }
 
 const LANGUAGES: &[Language] = &[
@@ -82,11 +89,7 @@ pub fn run(context: &Context) -> Result<Outcome> {
             notes.push(format!("{} skipped (no {missing})", language.name));
             continue;
         }
-        let place = Place {
-            sources: context.root.join("tests/sdk").join(language.name),
-            work: context.target.join("sdk").join(language.name),
-        };
-        std::fs::create_dir_all(&place.work)?;
+        let place = place(context, language.name)?;
         let begun = Instant::now();
         (language.prepare)(context, &place)
             .with_context(|| format!("cannot prepare the {} suite", language.name))?;
@@ -100,12 +103,15 @@ pub fn run(context: &Context) -> Result<Outcome> {
     let server = Server::start(context, "sdk")?;
     // For SDKs without a query engine: a second server, which merges for them.
     let merging = Server::start_with(context, "sdk-merging", &["--cross-partition-queries", "server"])?;
-    let certificate = certificates(context, &[&server, &merging])?;
+    // For what SDKs do when throughput is enforced: a third one.
+    let throttling = Server::start_with(context, "sdk-throttling", &["--throttling", "on"])?;
+    let servers = Servers { usual: server, merging, throttling };
+    let certificate = certificates(context, &servers)?;
     let mut failed = false;
     for (language, place) in &ready {
         for scheme in ["http", "https"] {
             let begun = Instant::now();
-            let line = run_suite(context, language, place, [&server, &merging], scheme, &certificate);
+            let line = run_suite(context, language, place, &servers, scheme, &certificate);
             let line = line.unwrap_or_else(|error| {
                 failed = true;
                 format!("FAILED, {error}")
@@ -115,7 +121,7 @@ pub fn run(context: &Context) -> Result<Outcome> {
         }
     }
     for (language, place) in &ready {
-        match examples::run(context, language.name, &place.work, [&server, &merging]) {
+        match examples::run(context, language.name, &place.work, [&servers.usual, &servers.merging]) {
             Ok(false) => {}
             Ok(true) => {
                 println!("{} example: as expected", language.name);
@@ -136,11 +142,32 @@ pub fn run(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed(notes.join("; ")))
 }
 
+fn place(context: &Context, language: &str) -> Result<Place> {
+    let sources = context.root.join("tests/sdk").join(language);
+    let work = context.target.join("sdk").join(language);
+    std::fs::create_dir_all(&work)?;
+    Ok(Place { sources, work })
+}
+
+/// The Python SDK, installed, for programs beside its suite.
+pub fn python(context: &Context) -> Result<Place> {
+    let place = place(context, "python")?;
+    prepare_python(context, &place)?;
+    Ok(place)
+}
+
+/// A proxy that serves the machine's way out has no business between a test and its server.
+pub fn without_proxies(task: Task) -> Task {
+    ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .fold(task, Task::without_env)
+}
+
 /// The certificates of all servers in one file.
-fn certificates(context: &Context, servers: &[&Server]) -> Result<PathBuf> {
+fn certificates(context: &Context, servers: &Servers) -> Result<PathBuf> {
     let mut all = String::new();
     let mut last = PathBuf::new();
-    for server in servers {
+    for server in [&servers.usual, &servers.merging, &servers.throttling] {
         last = server.certificate(context)?;
         all += &std::fs::read_to_string(&last)?;
         let _ = std::fs::remove_file(&last);
@@ -170,13 +197,14 @@ fn run_suite(
     context: &Context,
     language: &Language,
     place: &Place,
-    [server, merging]: [&Server; 2],
+    servers: &Servers,
     scheme: &str,
     certificate: &Path,
 ) -> Result<String> {
     let mut task = (language.suite)(context, place)?
-        .env("COSMOS_ENDPOINT", server.endpoint(scheme))
-        .env("COSMOS_MERGING_ENDPOINT", merging.endpoint(scheme))
+        .env("COSMOS_ENDPOINT", servers.usual.endpoint(scheme))
+        .env("COSMOS_MERGING_ENDPOINT", servers.merging.endpoint(scheme))
+        .env("COSMOS_THROTTLING_ENDPOINT", servers.throttling.endpoint(scheme))
         .env("COSMOS_KEY", KEY)
         .without_env("COSMOS_CA_FILE")
         .without_env("SSL_CERT_FILE")
@@ -185,16 +213,25 @@ fn run_suite(
         // The Rust SDK takes the certificate from the second, all others from the first.
         task = task.env("COSMOS_CA_FILE", certificate).env("SSL_CERT_FILE", certificate);
     }
-    // A proxy that serves the machine's way out has no business between a test and its server.
-    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
-        task = task.without_env(name);
-    }
-    let log = task.run_logged(&format!("sdk-{}-{scheme}", language.name))?;
+    let log = without_proxies(task).run_logged(&format!("sdk-{}-{scheme}", language.name))?;
     let line = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !line.contains(" passed, ") || !line.ends_with(" 0 failed") {
         bail!("the last line is {line:?}, not `N passed, 0 failed`");
     }
     Ok(line.to_owned())
+}
+
+/// The names of a folder's files, in order: a list written down here would be forgotten by whoever adds one.
+fn files(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Whether these sources were installed already; `done` remembers them.
@@ -234,17 +271,8 @@ fn prepare_python(context: &Context, place: &Place) -> Result<()> {
 
 fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
     // Node looks for modules beside and above the program, so the program goes where the modules are.
-    for name in [
-        "package.json",
-        "package-lock.json",
-        "suite.js",
-        "access.js",
-        "splits.js",
-        "queries.js",
-        "scripts.js",
-        "throttling.js",
-    ] {
-        std::fs::copy(place.sources.join(name), place.work.join(name))?;
+    for name in files(&place.sources)? {
+        std::fs::copy(place.sources.join(&name), place.work.join(&name))?;
     }
     let Some(stamp) = is_current(place, &["package.json", "package-lock.json"])? else { return Ok(()) };
     Task::new(context, "npm")
@@ -256,13 +284,10 @@ fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
 }
 
 fn prepare_java(context: &Context, place: &Place) -> Result<()> {
-    let sources = [
-        "pom.xml",
-        "src/main/java/suite/Suite.java",
-        "src/main/java/suite/Cases.java",
-        "src/main/java/suite/AccessCases.java",
-        "src/main/java/suite/Queries.java",
-    ];
+    const FOLDER: &str = "src/main/java/suite";
+    let mut sources = vec!["pom.xml".to_owned()];
+    sources.extend(files(&place.sources.join(FOLDER))?.iter().map(|name| format!("{FOLDER}/{name}")));
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
     let Some(stamp) = is_current(place, &sources)? else { return Ok(()) };
     Task::new(context, "mvn")
         .args(&["--quiet", "--batch-mode", "compile", "--file"])

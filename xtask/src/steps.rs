@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::process::Task;
-use crate::{Context, corpora, docs, layering, licences, sdk, tidy};
+use crate::{Context, corpora, docs, layering, licences, sdk, splits, tidy};
 
 /// How a step ended that did not fail.
 pub enum Outcome {
@@ -60,6 +60,12 @@ pub const STEPS: &[Step] = &[
         run: crash,
     },
     Step {
+        name: "splits",
+        purpose: "partitions split by the dozen under load, and nobody notices",
+        quick: false,
+        run: splits::run,
+    },
+    Step {
         name: "corpora",
         purpose: "recorded answers of the service, where a harness is at hand",
         quick: false,
@@ -74,6 +80,8 @@ const CRASH_SECONDS_MAX: u64 = 900;
 
 /// Rounds of the crash test in the full run; the workspace's tests do a few by themselves.
 const CRASH_ROUNDS: &str = "50";
+/// Rounds of the one that kills in the middle of splits.
+const SPLIT_CRASH_ROUNDS: &str = "30";
 
 fn format(context: &Context) -> Result<Outcome> {
     Task::cargo(context, &["fmt", "--all", "--check"]).limit_seconds(FORMAT_SECONDS_MAX).run()?;
@@ -120,15 +128,19 @@ pub fn build(context: &Context) -> Result<Outcome> {
 fn crash(context: &Context) -> Result<Outcome> {
     build(context)?;
     let (profile, _) = context.profile();
-    // The test itself stays a debug build, which the step before has made; what it kills is the real thing.
-    let log = Task::cargo(context, &["test", "--package", "orrery", "--test", "crash", "--", "--nocapture"])
-        .env("ORRERY_CRASH_ROUNDS", CRASH_ROUNDS)
-        .env("ORRERY_CRASH_BINARY", context.target.join(profile).join("orrery"))
-        .limit_seconds(CRASH_SECONDS_MAX)
-        .run_logged("crash")?;
-    // The test prints its seed, rounds and writes; the last such line is worth keeping.
-    let figures = log.lines().rev().find(|line| line.contains("rounds")).unwrap_or_default().trim();
-    Ok(Outcome::Passed(figures.to_owned()))
+    // The tests themselves stay debug builds, which the step before has made; what they kill is the real thing.
+    let mut figures = Vec::new();
+    for (test, rounds) in [("crash", CRASH_ROUNDS), ("split_crash", SPLIT_CRASH_ROUNDS)] {
+        let log = Task::cargo(context, &["test", "--package", "orrery", "--test", test, "--", "--nocapture"])
+            .env("ORRERY_CRASH_ROUNDS", rounds)
+            .env("ORRERY_CRASH_BINARY", context.target.join(profile).join("orrery"))
+            .limit_seconds(CRASH_SECONDS_MAX)
+            .run_logged(test)?;
+        // A test prints its seed, rounds and writes; the last such line is worth keeping.
+        let line = log.lines().rev().find(|line| line.contains("rounds")).unwrap_or_default();
+        figures.push(line.trim().to_owned());
+    }
+    Ok(Outcome::Passed(figures.join("; ")))
 }
 
 struct Line {

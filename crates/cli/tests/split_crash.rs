@@ -63,6 +63,8 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
     let kill_after_ms_max = 20 + took_ms * KILL_AFTER_PERCENT_MAX / 100;
     println!("an undisturbed split takes {took_ms} ms");
     let mut seen = (0, 0, 0);
+    // What the job was at, as the server said a moment before its death.
+    let mut moments: BTreeMap<String, u64> = BTreeMap::new();
     for round in 1..=rounds {
         let ranges = check_ranges(&mut client)?;
         // Few partitions are split, many are merged, so that both happen all the time.
@@ -81,6 +83,7 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
             let started =
                 client.post(path, path, "_orrery", &[], &body).and_then(|reply| reply.expect_status(202));
             std::thread::sleep(killed_after);
+            *moments.entry(step(&mut client).unwrap_or_else(|_| "unknown".to_owned())).or_insert(0) += 1;
             let killed = server.kill();
             over.store(true, Ordering::Relaxed);
             started.context("the split was not begun")?;
@@ -97,11 +100,23 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
         }
         check_items(&mut client, &mut known).with_context(context)?;
     }
+    let moments: Vec<String> = moments.iter().map(|(step, count)| format!("{step} {count}")).collect();
     println!(
-        "split crash test: seed {seed}, {rounds} rounds: {} splits and {} merges had happened, {} were undone; 0 writes lost",
-        seen.0, seen.1, seen.2
+        "split crash test: seed {seed}, {rounds} rounds (killed when {}): {} splits and {} merges had happened, {} were undone; 0 writes lost",
+        moments.join(", "),
+        seen.0,
+        seen.1,
+        seen.2
     );
     Ok(())
+}
+
+/// The step of the latest job.
+fn step(client: &mut Client) -> Result<String> {
+    let path = "_orrery/splits";
+    let reply = client.get(path, path, "_orrery", &[])?.expect_status(200)?;
+    let body: Value = serde_json::from_slice(&reply.body)?;
+    Ok(body["jobs"][0]["step"].as_str().context("no job")?.to_owned())
 }
 
 /// Splits once and tells how long it took, with time for the old partition to be removed.

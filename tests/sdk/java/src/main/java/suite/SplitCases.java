@@ -13,62 +13,28 @@ import com.azure.cosmos.CosmosContainer;
 import com.azure.cosmos.models.ChangeFeedProcessorOptions;
 import com.azure.cosmos.models.CosmosContainerProperties;
 import com.fasterxml.jackson.databind.JsonNode;
-import java.net.URI;
-import java.net.URLEncoder;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpRequest.BodyPublishers;
-import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodyHandlers;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.time.ZoneOffset;
-import java.time.ZonedDateTime;
-import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 
 /** A change feed processor, with its leases, through splits and merges of the partitions it follows. */
 final class SplitCases {
-    private static final String LINK = "_orrery/splits";
+    private static final String ROUTE = "splits";
     private static final int ITEMS = 40;
     private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     private SplitCases() {}
 
-    /** The server's own route, signed as the SDK signs. */
-    private static JsonNode ask(String method, String body) throws Exception {
-        String date = DateTimeFormatter.RFC_1123_DATE_TIME.format(ZonedDateTime.now(ZoneOffset.UTC));
-        String text = method.toLowerCase(Locale.ROOT) + "\n_orrery\n" + LINK + "\n" + date.toLowerCase(Locale.ROOT) + "\n\n";
-        Mac mac = Mac.getInstance("HmacSHA256");
-        mac.init(new SecretKeySpec(Base64.getDecoder().decode(System.getenv("COSMOS_KEY")), "HmacSHA256"));
-        String signature = Base64.getEncoder().encodeToString(mac.doFinal(text.getBytes(StandardCharsets.UTF_8)));
-        String token = URLEncoder.encode("type=master&ver=1.0&sig=" + signature, StandardCharsets.UTF_8);
-        HttpRequest request = HttpRequest.newBuilder(URI.create(System.getenv("COSMOS_ENDPOINT")).resolve("/" + LINK))
-            .method(method, body == null ? BodyPublishers.noBody() : BodyPublishers.ofString(body.replace('\'', '"')))
-            .header("authorization", token)
-            .header("x-ms-date", date)
-            .build();
-        HttpClient client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
-        HttpResponse<String> answer = client.send(request, BodyHandlers.ofString());
-        check(answer.statusCode() < 300, answer.body());
-        return Suite.JSON.readTree(answer.body());
-    }
-
     private static void run(String operation, Suite suite, CosmosContainer container) throws Exception {
         String body = "{'operation':'" + operation + "','database':'" + suite.database.getId() + "','container':'"
             + container.getId() + "'}";
-        JsonNode job = ask("POST", body);
+        JsonNode job = Admin.ask("POST", ROUTE, body);
         int number = job.get("job").asInt();
         while (!List.of("done", "failed").contains(job.get("step").asText())) {
             Thread.sleep(50);
-            for (JsonNode each : ask("GET", null).get("jobs")) {
+            for (JsonNode each : Admin.ask("GET", ROUTE, null).get("jobs")) {
                 job = each.get("job").asInt() == number ? each : job;
             }
         }

@@ -28,8 +28,8 @@ import java.util.UUID;
  *
  * <pre>COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [COSMOS_CA_FILE=cert.pem] java ... suite.Suite [WORD]</pre>
  *
- * This class connects, runs the cases of {@link Cases}, {@link AccessCases} and {@link ThrottlingCases} and counts. With COSMOS_CA_FILE the certificate is verified
- * against that file alone. The last line is {@code N passed, N failed}, and so says the exit status.
+ * This class connects, runs the cases of {@link Cases} and the other classes here, and counts. With COSMOS_CA_FILE the
+ * certificate is verified against that file alone. The last line is {@code N passed, N failed}, and so says the exit status.
  */
 final class Suite {
     /** A case may throw whatever it likes; anything thrown is a failure. */

@@ -1,29 +1,19 @@
 package suite;
 
+import static suite.Suite.builder;
 import static suite.Suite.check;
 import static suite.Suite.equal;
 import static suite.Suite.item;
 import static suite.Suite.refused;
+import static suite.Suite.unique;
 
+import com.azure.cosmos.CosmosClient;
+import com.azure.cosmos.CosmosContainer;
+import com.azure.cosmos.models.CosmosContainerProperties;
 import com.azure.cosmos.models.PartitionKey;
-import com.fasterxml.jackson.databind.JsonNode;
+import com.azure.cosmos.models.ThroughputProperties;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.net.URI;
-import java.net.URLEncoder;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpRequest.BodyPublishers;
-import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodyHandlers;
-import java.nio.charset.StandardCharsets;
-import java.time.ZoneOffset;
-import java.time.ZonedDateTime;
-import java.time.format.DateTimeFormatter;
-import java.util.Base64;
-import java.util.Locale;
 import java.util.Map;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 
 /**
  * Requests that are refused for their rate, and what the SDK makes of it.
@@ -31,36 +21,18 @@ import javax.crypto.spec.SecretKeySpec;
  * <p>The server is made to refuse by its fault rules, so that the cases take no time and need no throughput of their own.
  */
 final class ThrottlingCases {
-    private static final String LINK = "_orrery/faults";
+    private static final String ROUTE = "faults";
 
     private ThrottlingCases() {}
 
-    private static JsonNode faults(String method, String body) throws Exception {
-        String date = DateTimeFormatter.RFC_1123_DATE_TIME.format(ZonedDateTime.now(ZoneOffset.UTC));
-        String text = method.toLowerCase(Locale.ROOT) + "\n_orrery\n" + LINK + "\n" + date.toLowerCase(Locale.ROOT) + "\n\n";
-        Mac mac = Mac.getInstance("HmacSHA256");
-        mac.init(new SecretKeySpec(Base64.getDecoder().decode(System.getenv("COSMOS_KEY")), "HmacSHA256"));
-        String signature = Base64.getEncoder().encodeToString(mac.doFinal(text.getBytes(StandardCharsets.UTF_8)));
-        String token = URLEncoder.encode("type=master&ver=1.0&sig=" + signature, StandardCharsets.UTF_8);
-        HttpRequest request = HttpRequest.newBuilder(URI.create(System.getenv("COSMOS_ENDPOINT")).resolve("/" + LINK))
-            .method(method, body == null ? BodyPublishers.noBody() : BodyPublishers.ofString(body.replace('\'', '"')))
-            .header("authorization", token)
-            .header("x-ms-date", date)
-            .build();
-        HttpClient client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
-        HttpResponse<String> answer = client.send(request, BodyHandlers.ofString());
-        check(answer.statusCode() < 300, answer.body());
-        return Suite.JSON.readTree(answer.body().isEmpty() ? "{}" : answer.body());
-    }
-
     /** Runs an action under one fault rule and returns how often it fired. */
     private static int fired(String rule, Suite.Case action, Suite suite) throws Exception {
-        faults("PUT", "{'seed':1,'rules':[" + rule + "]}");
+        Admin.ask("PUT", ROUTE, "{'seed':1,'rules':[" + rule + "]}");
         try {
             action.run(suite);
-            return faults("GET", null).path("rules").path(0).path("fired").asInt();
+            return Admin.ask("GET", ROUTE, null).path("rules").path(0).path("fired").asInt();
         } finally {
-            faults("DELETE", null);
+            Admin.ask("DELETE", ROUTE, null);
         }
     }
 
@@ -81,5 +53,27 @@ final class ThrottlingCases {
             Suite.Case create = each -> refused(429, () -> each.items.createItem(item("{'id':'never','pk':'p'}")));
             check(fired(rule, create, suite) > 1, "the SDK gave up at once");
         });
+        if (System.getenv("COSMOS_THROTTLING_ENDPOINT") != null) {
+            cases.put("a load above the provisioned throughput is slowed down to it", suite -> aLoadIsSlowedDown());
+        }
+    }
+
+    private static void aLoadIsSlowedDown() throws Exception {
+        String endpoint = System.getenv("COSMOS_THROTTLING_ENDPOINT");
+        try (CosmosClient client = builder().endpoint(endpoint).key(System.getenv("COSMOS_KEY")).buildClient()) {
+            String id = unique("java");
+            client.createDatabase(id);
+            client.getDatabase(id).createContainer(
+                new CosmosContainerProperties("slow", "/pk"), ThroughputProperties.createManualThroughput(400));
+            CosmosContainer container = client.getDatabase(id).getContainer("slow");
+            long begun = System.nanoTime();
+            for (int i = 0; i < 150; i++) {
+                container.createItem(item("{'id':'" + i + "','pk':'p','n':" + i + "}"));
+            }
+            // 150 items of 6.29 RU: a second's worth is there at the beginning, the rest comes at 400 RU/s.
+            double took = (System.nanoTime() - begun) / 1e9;
+            check(took > 1.1 && took < 20, took + " s");
+            client.getDatabase(id).delete();
+        }
     }
 }
