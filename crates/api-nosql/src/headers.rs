@@ -26,6 +26,7 @@ names! {
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
     CONSISTENCY_LEVEL = "x-ms-consistency-level";
     CONTINUATION_LIMIT = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
+    CUSTOM_USER_AGENT = "x-ms-useragent";
     DEGREE_OF_PARALLELISM = "x-orrery-degree-of-parallelism";
     END_EPK = "x-ms-end-epk";
     ENABLE_CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";

@@ -3,14 +3,16 @@
 //! This is also where the limits of a resource token meet the request: what leaves this file lies within them.
 
 use http::StatusCode;
+use http::header::USER_AGENT;
 use orrery_engine::{Error, Kind, Scope};
 use orrery_model::{Epk, PartitionKey};
 
 use crate::access;
 use crate::errors::{ApiError, Plane, Result};
-use crate::headers::{END_EPK, PARTITION_KEY, RANGE_ID, READ_KEY_TYPE, START_EPK};
+use crate::headers::{CUSTOM_USER_AGENT, END_EPK, PARTITION_KEY, RANGE_ID, READ_KEY_TYPE, START_EPK};
 use crate::service::{Context, Target};
 
+const JAVASCRIPT_SDK: &str = "azure-cosmos-js/";
 const RANGE_KEY_TYPE: &str = "EffectivePartitionKeyRange";
 
 /// The key of an item request. Without the header it is `[]`, which only a container without a key of its own accepts.
@@ -116,6 +118,54 @@ pub fn routed<T>(scope: &Scope, mut run: impl FnMut() -> Result<T>) -> Result<T>
             Err(error) if !named && runs < RUNS_MAX && error.is_range_gone() => {}
             result => return result,
         }
+    }
+}
+
+/// The same for a query, by the scope that it now has.
+///
+/// A client that names a range which has gone is told so, reads the map again and asks the ranges that have taken over.
+/// One SDK never does: it keeps the refusal as if it were a row, asks again at once, and does not stop. Its queries
+/// are answered from the part of the hash space that the range was.
+pub fn routed_query<T>(
+    context: &Context<'_>,
+    target: &Target,
+    scope: &Scope,
+    mut run: impl FnMut(&Scope) -> Result<T>,
+) -> Result<T> {
+    if !asks_for_ever(context) {
+        return routed(scope, || run(scope));
+    }
+    // Any scope that names no range: the map is looked at before every run.
+    routed(&Scope::All, || run(&taken_over(target, scope)))
+}
+
+/// Whether ranges that have taken over answer for the one that the request names.
+pub fn is_stand_in(context: &Context<'_>, scope: &Scope) -> bool {
+    matches!(scope, Scope::Epk { range: None, .. }) && context.text(RANGE_ID).is_some()
+}
+
+/// Queries of the JavaScript SDK, up to 4.10.1 at least.
+fn asks_for_ever(context: &Context<'_>) -> bool {
+    // Browsers send their own name in the usual header, so the SDK has another for its name.
+    [USER_AGENT, CUSTOM_USER_AGENT]
+        .into_iter()
+        .any(|header| context.text(header).is_some_and(|name| name.contains(JAVASCRIPT_SDK)))
+}
+
+fn taken_over(target: &Target, scope: &Scope) -> Scope {
+    let part = |range: &u32| target.container.gone_range(*range);
+    match scope {
+        Scope::Range(range) => match part(range) {
+            Some((min, max)) => Scope::Epk { min, max, range: None },
+            None => scope.clone(),
+        },
+        Scope::Epk { min, max, range: Some(range) } => match part(range) {
+            Some((low, high)) => {
+                Scope::Epk { min: low.max(min.clone()), max: high.min(max.clone()), range: None }
+            }
+            None => scope.clone(),
+        },
+        _ => scope.clone(),
     }
 }
 

@@ -7,9 +7,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Client, Reply};
+
+/// How long a step may be asked again whose answer comes about in the background.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn every_scenario_holds() {
@@ -74,8 +78,18 @@ fn run_step(client: &Client, step: &Value, variables: &mut BTreeMap<String, Stri
         (Value::Null, None) => Vec::new(),
         (body, None) => serde_json::to_vec(body).map_err(|error| error.to_string())?,
     };
-    let reply = client.send(method, path, &headers, body, step["key"].as_str().unwrap_or("primary"));
-    check(&step["expect"], &reply).map_err(|why| format!("{why}\n  answer: {reply}"))?;
+    let key = step["key"].as_str().unwrap_or("primary");
+    let deadline = Instant::now() + PATIENCE;
+    let reply = loop {
+        let reply = client.send(method, path, &headers, body.clone(), key);
+        match check(&step["expect"], &reply) {
+            Ok(()) => break reply,
+            Err(_) if step["patient"] == true && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(why) => return Err(format!("{why}\n  answer: {reply}")),
+        }
+    };
     if let Some(saves) = step["save"].as_object() {
         for (name, from) in saves {
             let from = from.as_str().unwrap_or_default();

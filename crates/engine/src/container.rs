@@ -238,6 +238,11 @@ impl Container {
         }
     }
 
+    /// The part of the hash space that a range was which has since been split or merged.
+    pub fn gone_range(&self, range_id: u32) -> Option<(Epk, Epk)> {
+        self.map.load().was(range_id)
+    }
+
     /// The partition in which a scope's items from `epk` on lie.
     pub(crate) fn partition_at(&self, scope: &Scope, epk: &Epk) -> Result<Arc<Partition>> {
         match scope {

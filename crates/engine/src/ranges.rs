@@ -73,6 +73,8 @@ impl Slot {
 pub(crate) struct RangeHistory {
     /// Every range that has a row, also those that were split, with its space.
     pub(crate) rows: Vec<(u32, SpaceId)>,
+    /// Ranges that were split or merged, and the part of the hash space that each of them was.
+    pub(crate) gone: Vec<(u32, Epk, Epk)>,
     /// The id of the next range; ids are never given twice.
     pub(crate) next_range: u32,
 }
@@ -96,6 +98,12 @@ impl RangeMap {
 
     pub(crate) fn by_id(&self, id: u32) -> Option<&Arc<Slot>> {
         self.slots.iter().find(|slot| slot.info.id == id)
+    }
+
+    /// The part of the hash space that a range was before it was split or merged.
+    pub(crate) fn was(&self, id: u32) -> Option<(Epk, Epk)> {
+        let gone = self.history.gone.iter().find(|(gone, _, _)| *gone == id);
+        gone.map(|(_, min, max)| (min.clone(), max.clone()))
     }
 
     /// The range that owns a key: the last one that starts at or before it.

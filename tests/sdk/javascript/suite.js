@@ -379,9 +379,10 @@ test("a wrong key opens nothing", async ({ database }) => {
 });
 
 addAccess(test, { connect, create, refused });
-addSplits(test, { endpoint: COSMOS_ENDPOINT, key: COSMOS_KEY, agent, create });
+const server = { endpoint: COSMOS_ENDPOINT, key: COSMOS_KEY, agent };
+addSplits(test, { server, create });
 addScripts(test, { refused });
-addThrottling(test, { endpoint: COSMOS_ENDPOINT, key: COSMOS_KEY, agent, refused });
+addThrottling(test, { server, connect, refused });
 
 const selected = tests.filter((each) => each.name.includes(process.argv[2] ?? ""));
 const client = connect();

@@ -2,31 +2,11 @@
 //
 // The server is made to refuse by its fault rules, so that the tests take no time and need no throughput of their own.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
-import { request as http } from "node:http";
-import { request as https } from "node:https";
+import { randomUUID } from "node:crypto";
+import { admin } from "./admin.js";
 
-export function addThrottling(test, { endpoint, key, agent, refused }) {
-  const faults = (method, body) =>
-    new Promise((resolve, reject) => {
-      const date = new Date().toUTCString();
-      const text = `${method.toLowerCase()}\n_orrery\n_orrery/faults\n${date.toLowerCase()}\n\n`;
-      const signature = createHmac("sha256", Buffer.from(key, "base64")).update(text).digest("base64");
-      const authorization = encodeURIComponent(`type=master&ver=1.0&sig=${signature}`);
-      const url = new URL("/_orrery/faults", endpoint);
-      const send = url.protocol === "https:" ? https : http;
-      const sent = send(url, { method, agent, headers: { authorization, "x-ms-date": date } }, (answer) => {
-        const parts = [];
-        answer.on("data", (part) => parts.push(part));
-        answer.on("end", () => {
-          const whole = Buffer.concat(parts).toString();
-          if (answer.statusCode >= 300) reject(new Error(`${answer.statusCode}: ${whole}`));
-          else resolve(whole ? JSON.parse(whole) : {});
-        });
-      });
-      sent.on("error", reject);
-      sent.end(body ? JSON.stringify(body) : undefined);
-    });
+export function addThrottling(test, { server, connect, refused }) {
+  const faults = admin(server, "faults");
 
   /** Runs an action under fault rules and returns how often each fired. */
   const withRules = async (rules, action) => {
@@ -61,4 +41,22 @@ export function addThrottling(test, { endpoint, key, agent, refused }) {
     });
     assert.ok(fired > 1, `${fired}`);
   });
+
+  const throttling = process.env.COSMOS_THROTTLING_ENDPOINT;
+  if (throttling) {
+    test("a load above the provisioned throughput is slowed down to it", async () => {
+      const client = connect({ endpoint: throttling });
+      const { database } = await client.databases.create({ id: `javascript-${randomUUID()}` });
+      const definition = { id: "slow", partitionKey: { paths: ["/pk"], version: 2 }, throughput: 400 };
+      const { container } = await database.containers.create(definition);
+      const begun = performance.now();
+      for (let i = 0; i < 30; i++) {
+        await Promise.all(Array.from({ length: 5 }, (_, n) => container.items.create({ id: `${i}-${n}`, pk: "p", n })));
+      }
+      // 150 items of 6.67 RU: a second's worth is there at the beginning, the rest comes at 400 RU/s.
+      const took = performance.now() - begun;
+      assert.ok(took > 1200 && took < 20_000, `${took} ms`);
+      await database.delete();
+    });
+  }
 }

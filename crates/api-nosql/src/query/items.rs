@@ -39,7 +39,9 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let query = orrery_sql::parse_query(&request.text).map_err(|error| request::failed(&error, false))?;
     let env = surroundings::of_container(context, &target);
     let scope = scope::of_request(context, &target)?;
-    scope::routed(&scope, || page(context, &target, &query, &request, &env, &scope, &session, rows))
+    scope::routed_query(context, &target, &scope, |scope| {
+        page(context, &target, &query, &request, &env, scope, &session, rows)
+    })
 }
 
 #[allow(clippy::too_many_arguments)] // Everything that a request says, read once.
@@ -64,17 +66,18 @@ fn page(
     partitions.timed = context.flag(headers::POPULATE_METRICS);
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
+    let merged = match &place.plan {
+        Some(plan) => Merged::new(query, &request.parameters, env, plan),
+        None => Merged::single(query, &request.parameters, env),
+    };
     let start = match continuation::of_request(context, &target.rid, inside)? {
         None => None,
         Some(bytes) => {
             let start = position::decode(&bytes, mark).ok_or_else(continuation::invalid)?;
             let skips = query.offset_limit.is_some();
-            Some(partitions.go_on(start, skips).ok_or_else(continuation::invalid)?)
+            let next = partitions.go_on(start, skips, merged.is_sorted());
+            Some(next.ok_or_else(continuation::invalid)?)
         }
-    };
-    let merged = match &place.plan {
-        Some(plan) => Merged::new(query, &request.parameters, env, plan),
-        None => Merged::single(query, &request.parameters, env),
     };
     let page = merged.page(&mut partitions, start, PageSize { rows, bytes: PAGE_BYTES_MAX });
     let (page, next) = page.map_err(|error| match error {
@@ -107,7 +110,9 @@ fn place(
         if prepared.needs().order_by {
             prepare(query, request, env)?;
         }
-        if shares.len() == 1 && !planning::counts_distinct_rows(query) {
+        // Where several partitions stand in for one, the client merges. Only the order of its rows is not its business.
+        let merged = shares.len() == 1 || scope::is_stand_in(context, scope) && !prepared.needs().order_by;
+        if merged && !planning::counts_distinct_rows(query) {
             return Ok(Place { shares, plan: None });
         }
         let plan = plan::make(target, query, request, env, merge::features())?;
@@ -161,7 +166,7 @@ fn header_of(
         continuation::header(&partitions.target.rid, &position)
     };
     let long = write(next);
-    match merged.shortened(next) {
+    match merged.shortened(next).filter(|_| partitions.begin_at_once()) {
         Some(short) if long.len() > continuation::bytes_max(context) => write(&short),
         _ => long,
     }

@@ -153,11 +153,12 @@ impl<'a> Partitions<'a> {
     /// part is cut, so that what was read and what was not are apart.
     ///
     /// `skips` says that the query has an OFFSET: how much of it the rows before have used up is known to the partition that
-    /// was, and to nobody else.
-    pub fn go_on(&mut self, start: Start, skips: bool) -> Option<MergePosition> {
+    /// was, and to nobody else. `sorts` says that the shares are merged by their sort keys.
+    pub fn go_on(&mut self, start: Start, skips: bool, sorts: bool) -> Option<MergePosition> {
         let (parts, passed) = match start {
             Start::Whole { delivered } => return Some(MergePosition::Whole { delivered }),
-            Start::Sorted { min, at } => {
+            Start::Sorted { parts, min, at } => {
+                self.inherit(&parts);
                 let share = self.shares.iter().position(|share| share.max > min)?;
                 return Some(MergePosition::Sorted(SortedPosition { share, ..at }));
             }
@@ -167,13 +168,8 @@ impl<'a> Partitions<'a> {
         if let ([Share { scope: Scope::Key(_), .. }], [part, ..]) = (&self.shares[..], &parts[..]) {
             return Some(MergePosition::Chain { share: 0, inner: part.inner.clone(), passed });
         }
-        for part in &parts {
-            self.cut(&part.min);
-            self.cut(&part.max);
-        }
-        let part_of =
-            |share: &Share| parts.iter().find(|part| part.min <= share.min && share.max <= part.max);
-        self.inherited = self.shares.iter().map(|share| part_of(share)?.inner.clone()).collect();
+        self.inherit(&parts);
+        let part_of = |share: &Share| part_of(&parts, share);
         let first = self.shares.iter().position(|share| share.min >= parts[0].min)?;
         let taken_over = self.shares.iter().filter(|share| part_of(share).is_some());
         let whole =
@@ -181,14 +177,24 @@ impl<'a> Partitions<'a> {
         let (count, changed) =
             taken_over.fold((0, false), |(count, changed), share| (count + 1, changed || !whole(share)));
         let alone = self.shares.len() == 1;
-        let carries =
-            |inner: &Vec<u8>| QueryPosition::decode(inner).is_some_and(|at| at.holds_in_parts(alone));
+        let carries = |inner: &Vec<u8>| {
+            QueryPosition::decode(inner).is_some_and(|at| at.holds_in_parts(alone || sorts))
+        };
         let lost = changed && (skips && !alone || !self.inherited.iter().flatten().all(carries));
         if count == 0 || lost {
             return None;
         }
         let inner = self.inherited[first].clone();
         Some(MergePosition::Chain { share: first, inner, passed })
+    }
+
+    /// Lets every share begin at the position of the part that it has taken over or is in.
+    fn inherit(&mut self, parts: &[Part]) {
+        for part in parts {
+            self.cut(&part.min);
+            self.cut(&part.max);
+        }
+        self.inherited = self.shares.iter().map(|share| part_of(parts, share)?.inner.clone()).collect();
     }
 
     /// Makes two shares of one that `at` lies inside of.
@@ -219,7 +225,18 @@ impl<'a> Partitions<'a> {
             MergePosition::Whole { delivered } => Start::Whole { delivered: *delivered },
             MergePosition::Sorted(at) => {
                 let min = self.shares.get(at.share).map(|share| share.min.clone()).unwrap_or_default();
-                Start::Sorted { min, at: at.clone() }
+                let begun = self.shares.iter().zip(&self.inherited).filter(|(_, inner)| inner.is_some());
+                let mut parts: Vec<Part> = Vec::new();
+                for (share, inner) in begun {
+                    match parts.last_mut().filter(|last| last.max == share.min && last.inner == *inner) {
+                        Some(last) => last.max = share.max.clone(),
+                        None => {
+                            let (min, max) = (share.min.clone(), share.max.clone());
+                            parts.push(Part { min, max, inner: inner.clone() });
+                        }
+                    }
+                }
+                Start::Sorted { parts, min, at: at.clone() }
             }
             MergePosition::Chain { share, inner, passed } => {
                 let inherited = |at: usize| self.inherited.get(at).cloned().flatten();
@@ -238,6 +255,11 @@ impl<'a> Partitions<'a> {
                 Start::Chain { parts, passed: *passed }
             }
         }
+    }
+
+    /// Whether every share begins with its first row, so that rows can be counted from there.
+    pub fn begin_at_once(&self) -> bool {
+        self.inherited.iter().all(Option::is_none)
     }
 
     /// Where the first share that was read stood.
@@ -314,6 +336,10 @@ impl<'a> Partitions<'a> {
         let missing = || Err(defect("A partition gave no answer."));
         answers.into_iter().map(|answer| answer.into_inner().unwrap_or_else(missing)).collect()
     }
+}
+
+fn part_of<'p>(parts: &'p [Part], share: &Share) -> Option<&'p Part> {
+    parts.iter().find(|part| part.min <= share.min && share.max <= part.max)
 }
 
 fn defect(message: &str) -> ApiError {

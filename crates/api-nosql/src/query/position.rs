@@ -17,6 +17,8 @@ const FORMAT: u8 = 3;
 const CHAIN: u8 = 1;
 const SORTED: u8 = 2;
 const DELIVERED: u8 = 3;
+/// Sorted, in partitions that have taken over what was read partly.
+const SORTED_IN_PARTS: u8 = 4;
 /// Keys that one ORDER BY may have; the language allows fewer.
 const KEYS_MAX: usize = 64;
 
@@ -58,8 +60,10 @@ pub enum Start {
         parts: Vec<Part>,
         passed: u64,
     },
-    /// `at.share` counts for nothing; `min` says which it was.
+    /// `at.share` counts for nothing; `min` says which it was. What lies before the positions of the parts was read before
+    /// their partitions were split or merged.
     Sorted {
+        parts: Vec<Part>,
         min: Epk,
         at: SortedPosition,
     },
@@ -83,15 +87,15 @@ pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
         Start::Chain { parts, passed } => {
             out.push(CHAIN);
             out.extend_from_slice(&passed.to_be_bytes());
-            for part in parts {
-                push_bytes(&mut out, part.min.as_bytes());
-                push_bytes(&mut out, part.max.as_bytes());
-                // A position of the engine is never empty.
-                push_bytes(&mut out, part.inner.as_deref().unwrap_or_default());
-            }
+            out.extend_from_slice(&encode_parts(parts));
         }
-        Start::Sorted { min, at } => {
-            out.push(SORTED);
+        Start::Sorted { parts, min, at } => {
+            if parts.is_empty() {
+                out.push(SORTED);
+            } else {
+                out.push(SORTED_IN_PARTS);
+                push_bytes(&mut out, &encode_parts(parts));
+            }
             push_bytes(&mut out, min.as_bytes());
             for number in [at.passed, at.ties, at.repeats] {
                 out.extend_from_slice(&number.to_be_bytes());
@@ -125,18 +129,10 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
     match *kind {
         CHAIN => {
             let passed = take_number(&mut rest)?;
-            let mut parts: Vec<Part> = Vec::new();
-            while !rest.is_empty() {
-                let (min, max) = (take_epk(&mut rest)?, take_epk(&mut rest)?);
-                let inner = Some(take_bytes(&mut rest)?.to_vec()).filter(|inner| !inner.is_empty());
-                if min >= max || parts.last().is_some_and(|last| last.max > min) {
-                    return None;
-                }
-                parts.push(Part { min, max, inner });
-            }
-            (!parts.is_empty()).then_some(Start::Chain { parts, passed })
+            Some(Start::Chain { parts: decode_parts(rest)?, passed })
         }
-        SORTED => {
+        SORTED | SORTED_IN_PARTS => {
+            let parts = if *kind == SORTED { Vec::new() } else { decode_parts(take_bytes(&mut rest)?)? };
             let min = take_epk(&mut rest)?;
             let passed = take_number(&mut rest)?;
             let ties = take_number(&mut rest)?;
@@ -150,7 +146,7 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
                 });
             }
             let at = SortedPosition { share: 0, keys, rid, ties, repeats, passed };
-            rest.is_empty().then_some(Start::Sorted { min, at })
+            rest.is_empty().then_some(Start::Sorted { parts, min, at })
         }
         DELIVERED => {
             let delivered = take_number(&mut rest)?;
@@ -158,6 +154,31 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
         }
         _ => None,
     }
+}
+
+fn encode_parts(parts: &[Part]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts {
+        push_bytes(&mut out, part.min.as_bytes());
+        push_bytes(&mut out, part.max.as_bytes());
+        // A position of the engine is never empty.
+        push_bytes(&mut out, part.inner.as_deref().unwrap_or_default());
+    }
+    out
+}
+
+/// At least one part, in hash order.
+fn decode_parts(mut bytes: &[u8]) -> Option<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    while !bytes.is_empty() {
+        let (min, max) = (take_epk(&mut bytes)?, take_epk(&mut bytes)?);
+        let inner = Some(take_bytes(&mut bytes)?.to_vec()).filter(|inner| !inner.is_empty());
+        if min >= max || parts.last().is_some_and(|last| last.max > min) {
+            return None;
+        }
+        parts.push(Part { min, max, inner });
+    }
+    (!parts.is_empty()).then_some(parts)
 }
 
 fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -204,7 +225,8 @@ mod tests {
                 parts: vec![part("", "3F", Some(vec![1, 2, 3])), part("3F", "FF", Some(vec![4]))],
                 passed: 0,
             },
-            Start::Sorted { min: epk("7F"), at },
+            Start::Sorted { parts: Vec::new(), min: epk("7F"), at: at.clone() },
+            Start::Sorted { parts: vec![part("", "7F", Some(vec![9]))], min: epk(""), at },
             Start::Whole { delivered: 12 },
         ]
     }

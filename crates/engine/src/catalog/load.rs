@@ -186,7 +186,9 @@ pub(crate) fn map_of_rows(ranges: &[(u32, RangeRow)], next_range: u32) -> RangeM
     let slots =
         serving.map(|(id, row)| Arc::new(Slot::new(info_of_row(*id, row), SpaceId(row.space)))).collect();
     let rows = ranges.iter().map(|(id, row)| (*id, SpaceId(row.space))).collect();
-    RangeMap::new(slots, RangeHistory { rows, next_range })
+    let gone = ranges.iter().filter(|(_, row)| row.status == RangeStatus::Gone);
+    let gone = gone.map(|(id, row)| (*id, row.min.clone(), row.max.clone())).collect();
+    RangeMap::new(slots, RangeHistory { rows, gone, next_range })
 }
 
 pub(crate) fn info_of_row(id: u32, row: &RangeRow) -> RangeInfo {

@@ -104,6 +104,7 @@ impl Writer {
         let version = container.core().version();
         let mut next_range = map.history.next_range;
         let mut rows = map.history.rows.clone();
+        let mut gone = map.history.gone.clone();
         let mut new_slots: Vec<Arc<Slot>> = map
             .slots()
             .iter()
@@ -131,6 +132,7 @@ impl Writer {
             };
             change.put(RowKey::Range(database, number, slot.id()), row.encode());
             change.put(RowKey::Drop(slot.space.0), drop_value());
+            gone.push((slot.id(), slot.min().clone(), slot.max().clone()));
         }
         let mut children = Vec::new();
         for successor in successors.iter() {
@@ -166,7 +168,7 @@ impl Writer {
         change.put(RowKey::Container(database, number), container_row.encode());
         self.commit(change)?;
 
-        container.set_map(RangeMap::new(new_slots, RangeHistory { rows, next_range }));
+        container.set_map(RangeMap::new(new_slots, RangeHistory { rows, gone, next_range }));
         self.publish(|_| ());
         pause.leave();
         paused_us.store(paused_at.elapsed().as_micros() as u64, Ordering::Relaxed);

@@ -189,6 +189,11 @@ impl<'q> Merged<'q> {
         Merged { source: Source { query, parameters, env }, kind: Kind::Single }
     }
 
+    /// Whether shares are merged row by row, by their sort keys.
+    pub fn is_sorted(&self) -> bool {
+        matches!(self.kind, Kind::Sorted(_))
+    }
+
     /// The same position in few bytes, whatever was sorted by; going on there means starting over and skipping.
     pub fn shortened(&self, position: &MergePosition) -> Option<MergePosition> {
         match (&self.kind, position) {

@@ -76,6 +76,8 @@ pub(super) fn page<S: Shares>(
         Some(MergePosition::Sorted(at)) if at.keys.len() == info.order_by.len() => (Some(at), 0),
         // What a client remembers whose continuations must be short.
         Some(MergePosition::Whole { delivered }) => (None, delivered),
+        // The shares have taken over one that was read partly, and know where they begin.
+        Some(MergePosition::Chain { share: 0, .. }) => (None, 0),
         Some(_) => return Err(MergeError::Foreign),
     };
     let filter = match (&start, info.order_by_expressions.first(), info.order_by.first()) {
