@@ -1,16 +1,14 @@
 //! How a request is weighed against the throughput: its class by its headers, and the pages of feeds and queries.
 //!
-//! Items and batches are admitted and charged by the engine, which knows their partition. A page of a list is admitted by
-//! the partition it begins in and charged to it; a query by every partition it turns to, each for its own part.
-
-use orrery_engine::{RequestClass, Scope};
-use orrery_model::PartitionKey;
+//! Items, batches and lists are admitted and charged by the engine, which knows their partitions. Queries and change feeds
+//! are admitted by every partition they turn to and charged to each for its own part.
 
 use crate::config::ConsistencyLevel;
+use crate::consistency;
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{self, At};
 use crate::service::{Context, Target};
-use crate::{consistency, items};
+use orrery_engine::{RequestClass, Scope};
 
 /// The class that the headers of a request give it.
 pub fn class(context: &Context<'_>) -> Result<RequestClass> {
@@ -37,16 +35,7 @@ fn invalid(header: &str, text: &str) -> ApiError {
     ApiError::refused(format!("The value '{text}' specified for the header '{header}' is invalid."))
 }
 
-/// Lets a page in where it begins.
-pub fn admit(context: &Context<'_>, target: &Target, scope: &Scope) -> Result<RequestClass> {
-    let class = class(context)?;
-    target.container.admit_page(scope, None, class).map_err(|error| {
-        ApiError::from_engine(error, Plane::Items).at(items::place(target, &PartitionKey::default()))
-    })?;
-    Ok(class)
-}
-
-/// Lets a query in at one of its partitions.
+/// Lets a page in at one of its partitions.
 pub fn admit_range(target: &Target, range: u32, class: RequestClass) -> Result<()> {
     // A range that is gone is told by whoever reads it.
     let Ok(partition) = target.container.partition(range) else { return Ok(()) };

@@ -65,12 +65,13 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions
     let partitions = target.container.partitions_of(scope).map_err(engine)?;
     let ranges = target.container.ranges();
     let start = Start::of_request(context)?;
-    let class = budget::admit(context, target, scope)?;
+    let class = budget::class(context)?;
     let mut page = PageRequest {
         max_items: page_items(context)?,
         max_bytes: PAGE_BYTES_MAX,
         continuation: None,
         session: consistency::session(context)?,
+        class,
     };
     let single = partitions.len() == 1;
     let mut found: Vec<Found> = Vec::new();
@@ -81,8 +82,16 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions
         let range = partition.range_id();
         let parents = ranges.iter().find(|info| info.id == range).map_or(&[][..], |info| &info.parents);
         let from = start.of_range(range, parents);
-        if page.max_items == 0 || page.max_bytes == 0 {
-            // The page is full; this partition keeps its place, if it has one.
+        let mut full = page.max_items == 0 || page.max_bytes == 0;
+        if !full && let Err(refused) = budget::admit_range(target, range, class) {
+            if found.is_empty() {
+                return Err(refused);
+            }
+            // What was found is answered; this partition is asked again with the next page.
+            full = true;
+        }
+        if full {
+            // This partition keeps its place, if it has one.
             if let ChangesFrom::After(lsn) = from {
                 positions.push((range, lsn));
             }

@@ -25,8 +25,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         max_bytes: PAGE_BYTES_MAX,
         continuation: position,
         session: consistency::session(context)?,
+        class: budget::class(context)?,
     };
-    let class = budget::admit(context, &target, &scope)?;
+    let class = page.class;
     let page = target.container.read_feed(&scope, &page).map_err(|error| {
         ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
     })?;
@@ -41,7 +42,6 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     close_envelope(&mut out, page.items.len());
     let charge_ru = class.read_charge(page.charge_ru);
-    budget::charge(&target, &scope, class, Some(page.at.range_id), charge_ru);
     let mut answer = items::answer(context, &target, StatusCode::OK, items::at(page.at), charge_ru)
         .count(page.items.len())
         .body(out);

@@ -544,13 +544,6 @@ impl Container {
         self.routed_write(key, |partition, key, epk| partition.submit_purge(key, epk))
     }
 
-    /// Lets a page in at the partition where it begins: the first of the scope, or the one that it goes on in.
-    pub fn admit_page(&self, scope: &Scope, after: Option<&Epk>, class: RequestClass) -> Result<()> {
-        let partitions = self.partitions_of(scope)?;
-        let at = after.and_then(|min| partitions.iter().find(|partition| partition.bounds().1 > min));
-        at.or(partitions.first()).map_or(Ok(()), |partition| partition.admit(class))
-    }
-
     /// Charges a page where it was read.
     pub fn charge_page(
         &self,

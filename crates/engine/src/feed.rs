@@ -7,6 +7,7 @@
 //! nothing to do with each other.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
@@ -17,6 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::item::{Item, Position, SessionRequirement};
 pub use crate::partition::{ChangeKind, ItemVersion, PageLimits, ScanPosition, Span};
 use crate::partition::{Partition, RANGE_GONE};
+use crate::throughput::RequestClass;
 
 /// What a page is about.
 #[derive(Debug, Clone)]
@@ -40,6 +42,9 @@ pub struct PageRequest {
     pub max_bytes: usize,
     pub continuation: Option<FeedContinuation>,
     pub session: SessionRequirement,
+    /// How a list is weighed against the budgets of the partitions that it goes through. Whoever reads changes weighs
+    /// them.
+    pub class: RequestClass,
 }
 
 impl PageRequest {
@@ -49,6 +54,7 @@ impl PageRequest {
             max_bytes: PAGE_BYTES_DEFAULT,
             continuation: None,
             session: SessionRequirement::new(),
+            class: RequestClass::default(),
         }
     }
 
@@ -190,7 +196,8 @@ fn take_epk(from: &mut &[u8]) -> Option<Epk> {
     take_bytes(from).map(|bytes| Epk(bytes.into()))
 }
 
-/// A page of items.
+/// A page of items. Every partition that it turns to lets it in and is charged for what it gives; one that refuses ends the
+/// page before it, unless there is nothing on it yet.
 pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
     let (min, max) = bounds_of(container, scope)?;
     let mut left = page.limits();
@@ -198,8 +205,19 @@ pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest
     let mut at: Option<Position> = None;
     let mut parts = parts_left(page.continuation.as_ref(), min, max)?;
     let mut full = false;
+    let mut turned_to: Vec<(Arc<Partition>, f64)> = Vec::new();
     while let Some(part) = parts.pop_front() {
         let partition = container.partition_at(scope, &part.min)?;
+        if !turned_to.last().is_some_and(|(last, _)| Arc::ptr_eq(last, &partition)) && !full {
+            match partition.admit(page.class) {
+                Ok(()) => turned_to.push((partition.clone(), 0.0)),
+                Err(_) if !items.is_empty() => {
+                    parts.push_front(part);
+                    break;
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
         let end = part.max.clone().min(partition.bounds().1.clone());
         let span = span_inside(container, scope, &partition, &part.min, &end)?;
         // A page that is full exactly where a partition ends: the list goes on only if there is another item.
@@ -212,6 +230,9 @@ pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest
         at.get_or_insert(found.at);
         left.items -= found.items.len().min(left.items);
         left.bytes = left.bytes.saturating_sub(found.items.iter().map(|item| item.document.len()).sum());
+        if let Some((_, charge_ru)) = turned_to.last_mut() {
+            *charge_ru += found.items.iter().map(|item| charge::read(item.document.len())).sum::<f64>();
+        }
         items.extend(found.items);
         if end < part.max {
             let position = part.position.clone();
@@ -229,6 +250,18 @@ pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest
     }
     let continuation = (!parts.is_empty()).then(|| FeedContinuation { parts: parts.into() });
     let charge_ru = charge::page(items.iter().map(|item| item.document.len()));
+    // What a page costs beyond its items, the first partition bears.
+    let of_items: f64 = turned_to.iter().map(|(_, charge_ru)| charge_ru).sum();
+    if let Some((_, first)) = turned_to.first_mut() {
+        *first += charge_ru - of_items;
+    }
+    let key = match scope {
+        Scope::Key(key) => Some(key),
+        _ => None,
+    };
+    for (partition, charge_ru) in turned_to.iter().filter(|(_, charge_ru)| *charge_ru > 0.0) {
+        partition.charge(page.class, page.class.read_charge(*charge_ru), key);
+    }
     Ok(FeedPage { items, continuation, charge_ru, at: at.unwrap_or_default() })
 }
 

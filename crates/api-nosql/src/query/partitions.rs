@@ -8,6 +8,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http::StatusCode;
 use orrery_engine::{Container, Position, QueryPosition, RequestClass, Scope};
 use orrery_model::Epk;
 use orrery_query::merge::{Ask, Figures, MergePosition, SharePage, Shares, SortedPosition};
@@ -376,6 +377,10 @@ impl Shares for Partitions<'_> {
             pages.push(page);
         }
         Ok(pages)
+    }
+
+    fn may_wait(error: &ApiError) -> bool {
+        error.status == StatusCode::TOO_MANY_REQUESTS
     }
 
     fn used(&mut self, share: usize, page: &SharePage) {

@@ -66,7 +66,13 @@ pub fn page<S: Shares>(
                         Ask { share: at, query, from, rows: wanted }
                     })
                     .collect();
-                ahead.extend(shares.pages(&asks)?);
+                match shares.pages(&asks) {
+                    Ok(pages) => ahead.extend(pages),
+                    Err(error) if !out.is_empty() && S::may_wait(&error) => {
+                        return Ok((out, Some(MergePosition::Chain { share, inner, passed })));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
                 ahead.pop_front().unwrap_or_default()
             }
         };

@@ -50,6 +50,11 @@ pub trait Shares {
     /// Carries out all requests, at once if it can, and answers in their order.
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, Self::Error>;
 
+    /// Whether the request may come back later: then a page that has rows is answered first.
+    fn may_wait(_error: &Self::Error) -> bool {
+        false
+    }
+
     /// Told once for each page whose rows were used: what was only read ahead is not charged for.
     fn used(&mut self, share: usize, page: &SharePage);
 }
