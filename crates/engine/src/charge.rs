@@ -20,12 +20,15 @@
 //! (`partition/index/walk.rs`).
 
 const U_PER_RU: f64 = 1.05;
-const WRITE_U: f64 = 5.2;
-const TERM_U: f64 = 0.2;
+/// Hundredths of U. Charges are added up in them, because whole numbers add up exactly: inside a batch the service shows
+/// every digit of a charge, and they are those of `11.2 / 1.05`.
+const WRITE_CU: f64 = 520.0;
+const TERM_CU: f64 = 20.0;
 /// What each unique key adds to storing or removing its values.
-const UNIQUE_KEY_U: f64 = 1.16;
+const UNIQUE_KEY_CU: f64 = 116.0;
 /// What planning an expiry adds.
-const EXPIRY_U: f64 = 0.24;
+const EXPIRY_CU: f64 = 24.0;
+const CU_PER_U: f64 = 100.0;
 /// What a patch costs more than the replace it amounts to, and what each of its operations adds.
 const PATCH_U: f64 = 0.3;
 const PATCH_OPERATION_U: f64 = 4.9 / 159.0;
@@ -34,7 +37,7 @@ const REFUSED: f64 = 0.25;
 /// A read that finds nothing, an unchanged item, an empty page of changes.
 pub const LOOK_UP_RU: f64 = 1.0;
 /// A write that was refused for any reason but a taken id or unique key.
-pub const REFUSED_WRITE_RU: f64 = WRITE_U * REFUSED / U_PER_RU;
+pub const REFUSED_WRITE_RU: f64 = WRITE_CU / CU_PER_U * REFUSED / U_PER_RU;
 
 /// Published costs by size: KB, RU of a point read, RU of a write before index terms.
 const SIZES: [(f64, f64, f64); 12] = [
@@ -62,9 +65,9 @@ pub struct Version {
 }
 
 impl Version {
-    fn bare_u(&self) -> f64 {
-        let extra = if self.expires { EXPIRY_U } else { 0.0 };
-        WRITE_U * write_step(self.size_bytes) + UNIQUE_KEY_U * self.unique_keys as f64 + extra
+    fn bare_cu(&self) -> f64 {
+        let extra = if self.expires { EXPIRY_CU } else { 0.0 };
+        WRITE_CU * write_step(self.size_bytes) + UNIQUE_KEY_CU * self.unique_keys as f64 + extra
     }
 }
 
@@ -75,7 +78,7 @@ pub fn read(size_bytes: usize) -> f64 {
 
 /// `terms` are all index terms of the version.
 pub fn create(new: &Version, terms: usize) -> f64 {
-    (new.bare_u() + TERM_U * terms as f64) / U_PER_RU
+    (new.bare_cu() + TERM_CU * terms as f64) / CU_PER_U / U_PER_RU
 }
 
 /// Taking a version out costs what putting it in did.
@@ -89,7 +92,8 @@ pub fn replace(old: &Version, new: &Version, terms: usize) -> f64 {
 }
 
 pub fn patch(old: &Version, new: &Version, terms: usize, operations: usize) -> f64 {
-    (replace_u(old, new, terms) + PATCH_U + PATCH_OPERATION_U * operations as f64) / U_PER_RU
+    let extra_u = PATCH_U + PATCH_OPERATION_U * operations as f64;
+    (replace_u(old, new, terms) + extra_u) / U_PER_RU
 }
 
 /// A create whose id or unique key is taken.
@@ -104,9 +108,9 @@ pub fn page(sizes_bytes: impl IntoIterator<Item = usize>) -> f64 {
 
 fn replace_u(old: &Version, new: &Version, terms: usize) -> f64 {
     // Sizes count for both versions; what did not change of the rest is not paid twice.
-    let sizes = WRITE_U * (write_step(old.size_bytes) + write_step(new.size_bytes));
-    let expiry = if old.expires != new.expires || new.expires { EXPIRY_U } else { 0.0 };
-    sizes + expiry + TERM_U * terms as f64
+    let sizes = WRITE_CU * (write_step(old.size_bytes) + write_step(new.size_bytes));
+    let expiry = if old.expires != new.expires || new.expires { EXPIRY_CU } else { 0.0 };
+    (sizes + expiry + TERM_CU * terms as f64) / CU_PER_U
 }
 
 /// How many times a write of up to 1 KB a write of this size is.
@@ -198,6 +202,8 @@ mod tests {
     const EVERY_TYPE: &str = r#"{"id":"v1","pk":"t","i":42,"f":1.5,"t":true,"fa":false,"nu":null,"s":"text","arr":[1,"a",null,[2]],"obj":{"a":{"b":1}},"emp":"","ea":[],"eo":{},"ts":"2020","dt":"20","tm":"12","uuid":"1","b64":"A","dec":"1.0"}"#;
     const NESTED: &str =
         r#"{"id":"v2","pk":"a","zeta":1,"alpha":2,"mid":3,"b":4,"abcdef":5,"nu":null,"obj":{"a":{"b":1}}}"#;
+    const FOURTEEN: &str =
+        r#"{"id":"w","pk":"a","c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1}"#;
     const FOUR: &str = r#"{"id":"d1","pk":"a","n":1,"s":"x1"}"#;
 
     #[test]
@@ -208,13 +214,15 @@ mod tests {
             (FOUR, 6.67),
             (r#"{"id":"r","pk":"p","n":0,"grp":0,"txt":"row"}"#, 7.05),
             (NESTED, 9.14),
+            (FOURTEEN, 10.48),
             (EVERY_TYPE, 14.29),
         ] {
             check(create(&version(&policy, text)), recorded);
         }
         let exact = create(&version(&policy, r#"{"id":"r","pk":"p","n":0,"grp":0,"txt":"row"}"#));
-        assert!((exact - 7.047_619_047_619_047).abs() < 1e-12);
+        assert_eq!(exact, 7.047_619_047_619_047_4);
         check(exact * 100.0, 704.76);
+        check(2.0 * create(&version(&policy, r#"{"id":"e","pk":"t","s":"x"}"#)), 12.57);
     }
 
     #[test]
@@ -235,8 +243,13 @@ mod tests {
         let policy = container("");
         let again = |text: &str| Sample { timed: false, ..version(&policy, text) };
         let (old, new) = (again(r#"{"id":"b2","pk":"b","n":98}"#), again(r#"{"id":"b2","pk":"b","n":1}"#));
-        assert!((patch(&old, &new, 1) - 10.600_778_676_250_373).abs() < 1e-12);
-        assert!((delete(&new) - 6.095_238_095_238_095).abs() < 1e-12);
+        // Every digit that the service shows.
+        assert_eq!(patch(&old, &new, 1), 10.600_778_676_250_373);
+        assert_eq!(delete(&new), 6.095_238_095_238_095);
+        let first = |text: &str| version(&policy, text);
+        let replaced =
+            replace(&first(r#"{"id":"b1","pk":"b","n":10}"#), &first(r#"{"id":"b1","pk":"b","n":99}"#));
+        assert_eq!(replaced, 10.666_666_666_666_666);
     }
 
     #[test]
