@@ -5,17 +5,28 @@
 //! else go at once; then what is left is scanned and deleted in ordinary commits; then a record says that it is done. In
 //! this order, because a dropped table may have held the deletion of a row whose older value survives in a wider
 //! table, and the scan finds those. A crash in between starts over at the next open.
+//!
+//! Nobody waits for this, and a space may leave millions of rows in tables that it shared. So the deletions keep out of the
+//! way of those who write: each commit of them is followed by a rest as long as it took, and while the trees have more to
+//! compact than they should, there are none.
 
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use super::committer::Request;
+use super::committer::{Request, WAIT_MAX};
 use super::core::{Core, spawn};
 use crate::store::{Commit, Direction, KeyRange, SpaceId, StoreError, TABLES, Table};
 
 /// Rows deleted by one commit.
 const REMOVE_ROWS_MAX: usize = 2048;
+
+/// The longest rest after one of them.
+const REST_MAX: Duration = Duration::from_millis(20);
+/// Sorted runs in the first level of a tree, beyond those at which compaction begins, at which removals wait: well before
+/// commits are delayed.
+const RUNS_OVER_MAX: usize = 2;
 
 /// Starts the thread unless it runs or there is nothing to remove.
 pub(super) fn resume(core: &Arc<Core>) {
@@ -69,10 +80,25 @@ fn remove_rows(core: &Core, space: SpaceId) -> Result<(), StoreError> {
     for table in TABLES {
         let mut range = KeyRange::all();
         while let Some(commit) = next_removal(core, space, table, &mut range)? {
+            let started = Instant::now();
             remove(core, space, commit)?;
+            std::thread::sleep(started.elapsed().min(REST_MAX));
+            wait_while_behind(core);
         }
     }
     core.ask(|reply| Request::DropFinished { id: space, reply })
+}
+
+/// Waits until compaction has caught up. A store that stops or closes is found out by the next commit.
+fn wait_while_behind(core: &Core) {
+    let runs_max = usize::from(core.options.l0_threshold) + RUNS_OVER_MAX;
+    while !core.closed.load(Ordering::Acquire) && core.stopped().is_none() {
+        let generation = core.background.generation();
+        if !core.trees.is_behind(runs_max) {
+            return;
+        }
+        core.background.wait_for_progress(generation, WAIT_MAX);
+    }
 }
 
 fn remove(core: &Core, id: SpaceId, commit: Commit) -> Result<(), StoreError> {

@@ -149,6 +149,11 @@ impl Trees {
         self.trees.iter().map(AbstractTree::sealed_memtable_count).sum()
     }
 
+    /// Whether a tree has more than this many sorted runs in its first level, or more than one memtable to flush.
+    pub(super) fn is_behind(&self, runs_max: usize) -> bool {
+        self.trees.iter().any(|tree| tree.l0_run_count() > runs_max || tree.sealed_memtable_count() > 1)
+    }
+
     pub(super) fn disk_bytes(&self) -> u64 {
         let sum = || Ok(self.trees.iter().map(AbstractTree::disk_space).sum());
         guarded(sum).unwrap_or(0)
