@@ -3,30 +3,28 @@
 //! The server does the work whether or not anyone waits; this prints each step as it is reached and ends with the
 //! outcome.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bytes::Bytes;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::workload::{Call, Client, Target, client_config, endpoint_of, key_of};
+use crate::admin::{ask, block_on, connect, with_server_flags};
 
-const PATH: &str = "_orrery/splits";
+const ROUTE: &str = "splits";
 /// How often the server is asked how far it is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 pub fn command() -> Command {
-    Command::new("partition")
+    let command = Command::new("partition")
         .about("Split or merge the physical partitions of a container while it is in use")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(operation("split", "Split a partition in two halves of about the same size"))
-        .subcommand(operation("merge", "Merge a partition with the one after it"))
+        .subcommand(operation("merge", "Merge a partition with the one after it"));
+    with_server_flags(command)
 }
 
 fn operation(name: &'static str, about: &'static str) -> Command {
@@ -39,54 +37,27 @@ fn operation(name: &'static str, about: &'static str) -> Command {
     };
     Command::new(name)
         .about(about)
-        .arg(text("endpoint", "URL", "Where the server is").default_value("http://127.0.0.1:8081"))
-        .arg(text(
-            "key",
-            "BASE64",
-            "Master key [env: ORRERY_KEY] [default: the emulator's, for loopback endpoints]",
-        ))
         .arg(text("db", "NAME", "The database").required(true))
         .arg(text("container", "NAME", "The container").required(true))
         .arg(text("range", "ID", range))
         .arg(Arg::new("no-wait").long("no-wait").help("Do not wait for the end").action(ArgAction::SetTrue))
-        .arg(
-            text("ca", "FILE", "Trust the certificates in this PEM file, besides the system's")
-                .value_parser(clap::value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("insecure")
-                .long("insecure")
-                .help("Do not verify the server's certificate")
-                .action(ArgAction::SetTrue),
-        )
 }
 
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let (operation, matches) = matches.subcommand().context("no operation is given")?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    runtime.block_on(follow(operation, matches))
+    block_on(follow(operation, matches))
 }
 
 async fn follow(operation: &str, matches: &ArgMatches) -> Result<()> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let endpoint = endpoint_of(text("endpoint").unwrap_or_default())?;
-    let key = key_of(text("key"), &endpoint)?;
-    let tls = match endpoint.scheme_str() {
-        Some("https") => {
-            let authority = matches.get_one::<PathBuf>("ca").map(PathBuf::as_path);
-            Some(client_config(authority, matches.get_flag("insecure"))?)
-        }
-        _ => None,
-    };
-    let mut client = Client::new(Arc::new(Target::new(endpoint, &key, tls)?));
+    let mut client = connect(matches)?;
     let request = json!({
         "operation": operation,
         "database": text("db"),
         "container": text("container"),
         "range": text("range"),
     });
-    let mut job = ask(&mut client, Method::POST, request.to_string()).await?;
+    let mut job = ask(&mut client, Method::POST, ROUTE, "", request.to_string()).await?;
     if matches.get_flag("no-wait") {
         println!("job {} is {}", job["job"], job["step"].as_str().unwrap_or_default());
         return Ok(());
@@ -103,7 +74,7 @@ async fn follow(operation: &str, matches: &ArgMatches) -> Result<()> {
         }
         shown = step;
         tokio::time::sleep(LOOK_INTERVAL).await;
-        let jobs = ask(&mut client, Method::GET, String::new()).await?;
+        let jobs = ask(&mut client, Method::GET, ROUTE, "", String::new()).await?;
         let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
         job =
             jobs.into_iter().find(|job| job["job"] == number).context("the server has forgotten the job")?;
@@ -122,24 +93,4 @@ async fn follow(operation: &str, matches: &ArgMatches) -> Result<()> {
 fn ranges(ids: &Value) -> String {
     let ids: Vec<&str> = ids.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     format!("{} {}", if ids.len() == 1 { "range" } else { "ranges" }, ids.join(" and "))
-}
-
-async fn ask(client: &mut Client, method: Method, body: String) -> Result<Value> {
-    let call = Call {
-        method,
-        path: PATH.to_owned(),
-        link: PATH.to_owned(),
-        kind: "_orrery",
-        headers: Vec::new(),
-        body: Bytes::from(body),
-    };
-    let answer = client.send(&call).await?;
-    let parsed: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    if answer.status >= 300 {
-        match parsed["message"].as_str() {
-            Some(message) => bail!("{message}"),
-            None => bail!("{}", answer.message()),
-        }
-    }
-    Ok(parsed)
 }

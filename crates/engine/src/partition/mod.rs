@@ -21,6 +21,7 @@
 
 mod by_number;
 mod changes;
+mod commit_page;
 mod copy;
 mod draft;
 mod expiry;

@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering;
 use bytes::{BufMut, Bytes, BytesMut};
 use orrery_storage::{Direction, Table, keys};
 
+use super::commit_page::{CommitPage, InSpan};
 use super::rows::{ChangeKind, damaged, decode_item, decode_lsn, encode_lsn};
 use super::scan::{PageLimits, Span};
-use super::target::Target;
 use super::transaction::Transaction;
 use super::{Partition, Settings, upkeep};
 use crate::definition::ContainerDefinition;
@@ -27,8 +27,6 @@ const FORMAT: u8 = 1;
 const FLAG_CURRENT: u8 = 1;
 const FLAG_PREVIOUS: u8 = 2;
 
-/// Rows that one call looks at.
-const VERSIONS_SCAN_ROWS_MAX: usize = 100_000;
 /// Rows removed by one commit.
 const REMOVALS_PER_COMMIT: usize = 1000;
 /// Commits of one visit; then other partitions have their turn.
@@ -159,46 +157,29 @@ impl Partition {
                  have been removed.",
             ));
         }
-        let only = match span {
-            Span::Key { epk, key } => Some(Target::new(epk, key, "").key),
-            _ => None,
-        };
-        let in_span = |key: &[u8]| match span {
-            Span::All => true,
-            Span::Key { .. } => only.as_ref().is_some_and(|prefix| key.starts_with(prefix)),
-            Span::Epk { min, max } => keys::ItemKey::decode(key)
-                .is_some_and(|parts| *parts.epk >= *min.as_bytes() && *parts.epk < *max.as_bytes()),
-        };
+        let in_span = InSpan::new(span);
+        let mut page = CommitPage::after(after, limits);
         let mut versions = Vec::new();
-        let (mut bytes, mut last, mut more) = (0, after, false);
         let mut rows = snapshot.scan(Table::Feed, keys::versions_after(after), Direction::Forward);
-        let mut looked_at = 0;
         while let Some(row) = rows.next_row().transpose()? {
             let Some(keys::FeedTableKey::Version { lsn, .. }) = keys::FeedTableKey::decode(&row.key) else {
                 return Err(damaged("version"));
             };
-            let full = versions.len() >= limits.items || bytes >= limits.bytes && !versions.is_empty();
-            // A page never ends inside a commit, so a position is an LSN.
-            if lsn != last && (full || looked_at >= VERSIONS_SCAN_ROWS_MAX) {
-                more = true;
+            if !page.takes(lsn) {
                 break;
             }
-            last = lsn;
-            looked_at += 1;
             let row = VersionRow::decode(&row.value)?;
-            if !in_span(&row.key) {
+            if !in_span.holds(&row.key) {
                 continue;
             }
             let current = row.current.map(decode_item).transpose()?;
             let previous = row.previous.map(decode_item).transpose()?;
-            bytes +=
-                [&current, &previous].into_iter().flatten().map(|item| item.document.len()).sum::<usize>();
+            page.holds([&current, &previous].into_iter().flatten().map(|item| item.document.len()).sum());
             let (kind, ts, previous_lsn) = (row.kind, row.ts, row.previous_lsn);
             versions.push(ItemVersion { kind, lsn, ts, previous_lsn, current, previous });
         }
-        let lsn = if more { last } else { last.max(view.lsn) };
-        let at = Position { range_id: self.range_id, lsn: view.lsn.max(last), item_lsn: 0 };
-        Ok(PartitionVersions { versions, lsn, at })
+        let at = Position { range_id: self.range_id, lsn: view.lsn.max(page.last()), item_lsn: 0 };
+        Ok(PartitionVersions { versions, lsn: page.seen(view.lsn), at })
     }
 
     /// Removes versions that are older than the policy keeps them. Returns whether that is done.
