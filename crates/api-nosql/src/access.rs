@@ -29,8 +29,9 @@ use crate::auth::{Caller, Grant};
 use crate::errors::{ApiError, Result, Voice};
 use crate::headers::{END_EPK, PARTITION_KEY, START_EPK};
 use crate::rid::Rid;
-use crate::routes::Path;
+use crate::routes::{Path, Resource};
 use crate::scope;
+use crate::scripts;
 use crate::service::{find_container, find_database};
 
 /// No permission is about anything deeper than `dbs/{}/colls/{}/docs/{}`.
@@ -239,15 +240,23 @@ impl Place {
         }
     }
 
+    /// Whether the request is about the granted script, whichever of its names either of them uses.
     fn is_script(&self, granted: &Leaf<'_>, path: &Path<'_>) -> bool {
-        let alike = self
-            .container
-            .as_ref()
-            .is_none_or(|container| self.granted_by_name == (path.id(1) == container.name()));
-        let named = path.id(2);
-        alike
-            && granted.keyword == path.resource_type
-            && (granted.id == named || decoded(granted.id) == named)
+        let (Resource::Script(kind), named) = (path.resource, path.id(2)) else { return false };
+        if granted.keyword != path.resource_type {
+            return false;
+        }
+        let found = |name: &str| {
+            let container = self.container.as_ref()?;
+            scripts::resources::by_link(container, kind, name).map(|script| script.number)
+        };
+        let granted_script = found(granted.id).or_else(|| found(&decoded(granted.id)));
+        match (granted_script, found(named)) {
+            (Some(granted), Some(named)) => granted == named,
+            // What is missing may be called missing to those who hold a token for that very name.
+            (None, None) => granted.id == named || decoded(granted.id) == named,
+            _ => false,
+        }
     }
 }
 

@@ -37,6 +37,7 @@ const CALLERS: &[&str] = &[
     "item_rid",
     "script_all",
     "script_read",
+    "script_rid",
     "elsewhere",
     "other_database",
     "crossing",
@@ -244,6 +245,7 @@ impl World {
         world.make("/dbs/d/colls/c/sprocs", json!({ "id": "s", "body": "function () {}" }));
         let container = world.read("/dbs/d/colls/c", None)["_self"].as_str().unwrap().to_owned();
         let item = world.read("/dbs/d/colls/c/docs/i1", Some("a"))["_self"].as_str().unwrap().to_owned();
+        let script = world.read("/dbs/d/colls/c/sprocs/s", None)["_self"].as_str().unwrap().to_owned();
         let (c, i) = ("dbs/d/colls/c", "dbs/d/colls/c/docs/i1");
         let grants = [
             ("container_all", "d", "All", c, None),
@@ -256,6 +258,7 @@ impl World {
             ("item_rid", "d", "All", item.as_str(), Some("a")),
             ("script_all", "d", "All", "dbs/d/colls/c/sprocs/s", None),
             ("script_read", "d", "Read", "dbs/d/colls/c/sprocs/s", None),
+            ("script_rid", "d", "All", script.as_str(), None),
             ("elsewhere", "d", "All", "dbs/d/colls/other", None),
             ("other_database", "e", "All", "dbs/e/colls/c", None),
             ("crossing", "e", "All", c, None),
@@ -340,7 +343,7 @@ impl World {
         let (method, path) = (words.next().unwrap(), words.next().unwrap());
         let rid = |path: &str| self.read(path, None)["_rid"].as_str().unwrap().to_owned();
         let mut path = path.to_owned();
-        for (mark, of) in [("{d}", "/dbs/d"), ("{c}", "/dbs/d/colls/c")] {
+        for (mark, of) in [("{d}", "/dbs/d"), ("{c}", "/dbs/d/colls/c"), ("{s}", "/dbs/d/colls/c/sprocs/s")] {
             if path.contains(mark) {
                 path = path.replace(mark, &rid(of));
             }

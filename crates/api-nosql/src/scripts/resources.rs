@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use orrery_engine::script::SCRIPT_BYTES_MAX;
-use orrery_engine::{Script, ScriptDefinition, ScriptKind, TriggerOperation, TriggerTime};
+use orrery_engine::{Container, Script, ScriptDefinition, ScriptKind, TriggerOperation, TriggerTime};
 use orrery_model::PartitionKey;
 use orrery_script::Program;
 use serde_json::Value;
@@ -151,20 +151,22 @@ fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) 
 
 /// The script that the path names, by id or by rid.
 pub fn find(context: &Context<'_>, target: &Target, kind: ScriptKind) -> Result<Arc<Script>> {
-    let id = context.path.id(2);
-    let scripts = target.container.scripts();
-    let named = scripts.by_id(kind, id).cloned();
-    let found = named.or_else(|| match Rid::parse(id) {
-        Some(Rid::Script { database, container, kind: of, number })
-            if of == kind
-                && database == target.container.database().number
-                && container == target.container.number() =>
+    let found = by_link(&target.container, kind, context.path.id(2));
+    found.ok_or_else(|| refused(target, orrery_engine::Error::not_found()))
+}
+
+/// The script that a link calls by its id or its rid.
+pub fn by_link(container: &Container, kind: ScriptKind, name: &str) -> Option<Arc<Script>> {
+    let scripts = container.scripts();
+    let named = scripts.by_id(kind, name).cloned();
+    named.or_else(|| match Rid::parse(name) {
+        Some(Rid::Script { database, container: owner, kind: of, number })
+            if of == kind && database == container.database().number && owner == container.number() =>
         {
             scripts.by_number(kind, number).cloned()
         }
         _ => None,
-    });
-    found.ok_or_else(|| refused(target, orrery_engine::Error::not_found()))
+    })
 }
 
 fn kind(context: &Context<'_>) -> ScriptKind {
