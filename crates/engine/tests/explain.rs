@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! policy {"compositeIndexes":[…]}        the indexing policy; the default where there is none
+//! beside {"fullTextPolicy":{…}}          other members of the container
 //! fill 2000                              so many items: id, pk of 20, n, city of 50, email, tags, sometimes rare
+//! fill 2000 searched                     id, pk of 20, n, a point at, a text of 5 words out of 100, a vector v of 3 dimensions
 //!
 //! > SELECT …                             a query, and what its first page did
 //! …
@@ -32,8 +34,26 @@ fn item(at: usize) -> String {
     )
 }
 
+fn searched_item(at: usize) -> String {
+    let words: Vec<String> =
+        (0..5).map(|word| format!("word{}", (at * 31 + word * 17 + at / 7) % 100)).collect();
+    let (x, y) = (at * 7919 % 3_600, at * 104_729 % 1_800);
+    format!(
+        r#"{{"id":"i{at}","pk":"p{}","n":{},"at":{{"type":"Point","coordinates":[{},{}]}},"text":"{}","v":[{},{},{}]}}"#,
+        at % 20,
+        at % 100,
+        x as f64 / 10.0 - 180.0,
+        y as f64 / 10.0 - 90.0,
+        words.join(" "),
+        at % 13,
+        at % 17,
+        at % 19,
+    )
+}
+
 fn explained(file: &str) -> String {
     let mut policy = json!({});
+    let mut beside = json!({});
     let mut out = String::new();
     let mut case: Option<Case> = None;
     let mut answering = false;
@@ -41,8 +61,16 @@ fn explained(file: &str) -> String {
         if let Some(text) = line.strip_prefix("policy ") {
             let parsed: Value = serde_json::from_str(text).unwrap();
             policy = json!({ "indexingPolicy": parsed });
+        } else if let Some(text) = line.strip_prefix("beside ") {
+            beside = serde_json::from_str(text).unwrap();
         } else if let Some(count) = line.strip_prefix("fill ") {
-            let fixture = Fixture::new(policy.clone());
+            let mut definition = beside.clone();
+            definition.as_object_mut().unwrap().extend(policy.as_object().unwrap().clone());
+            let fixture = Fixture::new(definition);
+            let (count, item): (&str, fn(usize) -> String) = match count.strip_suffix(" searched") {
+                Some(count) => (count, searched_item),
+                None => (count, item),
+            };
             for at in 0..count.parse().unwrap() {
                 fixture.create(&item(at)).unwrap();
             }

@@ -43,6 +43,8 @@ fn scalar() -> impl Strategy<Value = serde_json::Value> {
         (-3i64..3).prop_map(|value| json!(value as f64 / 2.0)),
         prop::sample::select(vec!["", "a", "b"]).prop_map(|value| json!(value)),
         (0u8..3).prop_map(|tail| json!(format!("{}{tail}", "long ".repeat(20)))),
+        (0u8..3, -4i8..4).prop_map(|(x, y)| json!({"type": "Point", "coordinates": [x, y]})),
+        (1u8..3).prop_map(|size| json!({"type": "LineString", "coordinates": [[0, 0], [size, 4]]})),
     ]
 }
 
@@ -89,7 +91,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-const POLICIES: usize = 6;
+const POLICIES: usize = 8;
 
 fn policy(number: usize) -> serde_json::Value {
     let composite = |order: &str| {
@@ -106,10 +108,20 @@ fn policy(number: usize) -> serde_json::Value {
         3 => json!({"indexingMode": "consistent", "includedPaths": [{"path": "/*"}],
                     "excludedPaths": [{"path": "/a/x/?"}, {"path": "/list/*"}], "compositeIndexes": composite("descending")}),
         4 => json!({"indexingMode": "consistent", "compositeIndexes": composite("ascending")}),
+        5 => {
+            json!({"indexingMode": "consistent", "spatialIndexes": [{"path": "/a/*"}, {"path": "/list/[]/?", "types": ["Polygon"]}],
+                    "fullTextIndexes": [{"path": "/b"}]})
+        }
+        6 => {
+            json!({"indexingMode": "consistent", "includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/a/*"}],
+                    "spatialIndexes": [{"path": "/a/?"}, {"path": "/*"}], "fullTextIndexes": [{"path": "/a/x"}, {"path": "/b"}]})
+        }
         _ => json!({"indexingMode": "consistent", "includedPaths": [{"path": "/a/?"}, {"path": "/_ts/?"}],
                     "excludedPaths": [{"path": "/*"}], "compositeIndexes": composite("descending")}),
     };
-    json!({"defaultTtl": -1, "indexingPolicy": indexing})
+    let texts = json!({"fullTextPaths": [{"path": "/b"}, {"path": "/a/x"}]});
+    let space = if number == 6 { "Geometry" } else { "Geography" };
+    json!({"defaultTtl": -1, "indexingPolicy": indexing, "fullTextPolicy": texts, "geospatialConfig": {"type": space}})
 }
 
 fn operation(pk: u8, op: &Op) -> Operation {

@@ -92,6 +92,34 @@ fn a_split_survives_a_restart_and_can_be_split_again() {
 }
 
 #[test]
+fn rows_of_search_indexes_are_made_again() {
+    let fixture = Fixture::new(json!({
+        "indexingPolicy": {
+            "spatialIndexes": [{"path": "/at/?"}],
+            "fullTextIndexes": [{"path": "/text"}],
+            "vectorIndexes": [{"path": "/v", "type": "flat"}, {"path": "/w", "type": "quantizedFlat"}],
+        },
+        "fullTextPolicy": {"fullTextPaths": [{"path": "/text"}]},
+        "vectorEmbeddingPolicy": {"vectorEmbeddings": [
+            {"path": "/v", "dataType": "float32", "dimensions": 2, "distanceFunction": "cosine"},
+            {"path": "/w", "dataType": "float32", "dimensions": 2, "distanceFunction": "cosine"},
+        ]},
+    }));
+    for n in 0..60 {
+        let text = json!({
+            "id": n.to_string(), "pk": format!("k{n}"), "text": format!("word{} and more", n % 3), "v": [n, 1], "w": [1, n],
+            "at": {"type": "Point", "coordinates": [n, n]},
+        });
+        fixture.create(&text.to_string()).unwrap();
+    }
+    split(&fixture, None);
+    for partition in fixture.container.partitions().unwrap() {
+        assert!(partition.usage().items > 0);
+        assert_eq!(partition.check_index().unwrap(), [""; 0]);
+    }
+}
+
+#[test]
 fn new_items_never_meet_the_numbers_and_lsns_of_old_ones() {
     let fixture = Fixture::new(json!({}));
     fill(&fixture, 20, 1);

@@ -10,7 +10,8 @@
 //! with content only the kind is kept. Whoever reads such an entry asks the item.
 //!
 //! - `value`, `number`: one value. `range`: the byte range of "everything above 5", "every string that starts with x".
-//! - `composite`: several values in one key, each ascending or descending.
+//! - `composite`: several values in one key, each ascending or descending. `cell`: places on the earth or a plane.
+//! - `text`: words and where they stand. `vector`, `quantize`: vectors, whole and in few bits.
 //!
 //! ```
 //! use orrery_index::{ValueRange, decode, encode_value};
@@ -24,14 +25,22 @@
 //! Pure: where rows are kept, which paths are indexed and when is the engine's business.
 #![forbid(unsafe_code)]
 
+mod cell;
 mod composite;
 mod number;
+mod quantize;
 mod range;
+mod text;
 mod value;
+mod vector;
 
+pub use cell::{CELL_BYTES, Cell, Grid, Region, Touch, ranges as cell_ranges};
 pub use composite::{Component, CompositeRange, encode_component, encode_component_value, split_component};
+pub use quantize::{CODE_BYTES_MAX, CodeProbe, Quantizer};
 pub use range::{ValueRange, prefix_end};
+pub use text::{STEM_BYTES_MAX, count_places, decode_places, encode_places, encode_stem};
 pub use value::{
     ENTRY_BYTES_MAX, STRING_BYTES_MAX, decode, encode_raw, encode_undefined, encode_value, is_exact, kind_of,
     split,
 };
+pub use vector::{Element, Likeness, Metric, Probe, encode_vector};

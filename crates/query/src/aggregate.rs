@@ -128,6 +128,16 @@ impl Accumulator {
         }
     }
 
+    /// Sets a count or a sum that was found out otherwise.
+    pub fn set_total(&mut self, total: u64) {
+        let total = i64::try_from(total).unwrap_or(i64::MAX);
+        match self {
+            Accumulator::Count(count) | Accumulator::CountIf(count) => *count = total,
+            Accumulator::Sum(sum, _) => *sum = Some((Number::Int(total), 1)),
+            Accumulator::Extreme(..) | Accumulator::List(..) => {}
+        }
+    }
+
     pub fn result(self) -> Value {
         match self {
             Accumulator::Count(count) | Accumulator::CountIf(count) => Value::Number(Number::Int(count)),

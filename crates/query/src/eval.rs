@@ -357,6 +357,14 @@ impl Groups {
         }
     }
 
+    /// Sets the counts and sums of the one group.
+    pub fn set_totals(&mut self, totals: &[u64]) {
+        let accumulators = self.groups.iter_mut().flat_map(|group| &mut group.accumulators);
+        for (accumulator, total) in accumulators.zip(totals) {
+            accumulator.set_total(*total);
+        }
+    }
+
     fn find<'a>(&mut self, grouping: &'a Grouping, number: u64, frame: &mut Frame<'a>) -> Evaluated<usize> {
         // Without keys there is the one group, and nothing to look up.
         if grouping.keys.is_empty() {

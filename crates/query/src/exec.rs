@@ -214,6 +214,18 @@ impl<'p> Execution<'p> {
         }
     }
 
+    /// Says what the aggregates of a query without groups come to, in their order, instead of pushing items.
+    pub fn set_totals(&mut self, totals: &[u64]) {
+        if let Some(groups) = &mut self.groups {
+            groups.set_totals(totals);
+        }
+    }
+
+    /// Rows that wait to be sorted.
+    pub fn held(&self) -> usize {
+        self.sorted.len()
+    }
+
     /// Takes one value in the place of an item, for a query that was rewritten to read it (see `access::Cover`).
     pub fn push_value(&mut self, value: &Value, number: u64, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
         self.number = number;
@@ -285,7 +297,11 @@ impl<'p> Execution<'p> {
         let compiled = &self.prepared.compiled;
         let mut keys = Vec::with_capacity(compiled.order.len());
         for key in &compiled.order {
-            keys.push(frame.eval(&key.node)?.to_value());
+            let value = frame.eval(&key.node)?.to_value();
+            if key.required && value.is_undefined() {
+                return Ok(Flow::More);
+            }
+            keys.push(value);
         }
         if let Some(after) = &self.after {
             let place =

@@ -4,6 +4,15 @@
 //! steps of Porter's algorithm), so that `swimming` finds `swims`. A term of several words is a phrase: its words must
 //! follow each other. A term may allow a few letters of difference. Words that carry no meaning of their
 //! own are found like others but do not count towards the length of a text.
+//!
+//! An index keeps for each stem the places where it stands ([`places_of`]). That is all there is to know: whether a term is in a
+//! text, how often, and what its score is follow from the places, and give the same numbers as the text.
+
+use std::collections::BTreeMap;
+
+use orrery_model::Value;
+
+use crate::value::Eval;
 
 /// Longest term that is compared letter by letter when a difference is allowed.
 const FUZZY_CHARS_MAX: usize = 64;
@@ -45,21 +54,63 @@ fn is_function_word(word: &str) -> bool {
     })
 }
 
+/// The stems of a text, each with the places where it stands, and how many words carry meaning.
+pub fn places_of(text: &str) -> (BTreeMap<String, Vec<u32>>, usize) {
+    let words = Words::new(text);
+    let mut places: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (at, stem) in words.stems.into_iter().enumerate() {
+        places.entry(stem).or_default().push(u32::try_from(at).unwrap_or(u32::MAX));
+    }
+    (places, words.length)
+}
+
 /// A term to look for: one word or a phrase.
 #[derive(Clone, Debug)]
-pub(crate) struct Term {
+pub struct Term {
     words: Vec<String>,
     /// How many letters may differ, 0 to 2.
     distance: usize,
 }
 
 impl Term {
-    pub fn new(text: &str, distance: usize) -> Term {
+    pub(crate) fn new(text: &str, distance: usize) -> Term {
         Term { words: Words::new(text).stems, distance }
     }
 
+    /// A term of a query: a string, or an object with a `term` and how many letters may differ.
+    pub(crate) fn of(value: &Eval<'_>) -> Option<Term> {
+        if let Some(text) = value.as_str() {
+            return Some(Term::new(text, 0));
+        }
+        let distance = value.member("distance").as_i64().unwrap_or(0);
+        Some(Term::new(value.member("term").as_str()?, usize::try_from(distance).ok()?.min(2)))
+    }
+
+    /// The stems that must follow each other. None: the term is nowhere.
+    pub fn stems(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Whether words count only if they are just these.
+    pub fn is_literal(&self) -> bool {
+        self.distance == 0
+    }
+
+    /// How often the term stands in a text, by the places of each of its stems, which are in order.
+    pub fn count_places(&self, places: &[Vec<u32>]) -> usize {
+        let Some((first, rest)) = places.split_first() else { return 0 };
+        let follows = |start: &u32| {
+            let mut next = *start;
+            rest.iter().all(|places| {
+                next = next.saturating_add(1);
+                places.binary_search(&next).is_ok()
+            })
+        };
+        first.iter().filter(|start| follows(start)).count()
+    }
+
     /// How often the term stands among the words of a text.
-    pub fn count(&self, text: &Words) -> usize {
+    pub(crate) fn count(&self, text: &Words) -> usize {
         if self.words.is_empty() {
             return 0;
         }
@@ -93,11 +144,59 @@ fn within(a: &str, b: &str, limit: usize) -> bool {
     row[b.len()] <= limit
 }
 
+/// What BM25 needs to know besides a text: how common its terms are in all of them.
+#[derive(Clone, Debug)]
+pub struct Scorer {
+    pub terms: Vec<Term>,
+    documents: f64,
+    average_words: f64,
+    matching: Vec<f64>,
+}
+
+impl Scorer {
+    /// Reads the arguments of `_FullTextScore` behind the text; `None` where there is no score, or not a plain one.
+    pub(crate) fn new(terms: &Value, documents: &Value, words: &Value, matching: &Value) -> Option<Scorer> {
+        let number = |value: &Value| value.as_number().map(|number| number.as_f64());
+        let (Value::Array(terms), Value::Array(matching)) = (terms, matching) else { return None };
+        let terms = terms.iter().map(|term| Term::of(&Eval::from_constant(term)));
+        let terms: Vec<Term> = terms.collect::<Option<_>>()?;
+        let matching: Vec<f64> = matching.iter().map(number).collect::<Option<_>>()?;
+        let count = terms.len().min(matching.len());
+        let documents = number(documents)?;
+        let average_words = average(number(words)?, documents);
+        let terms = terms.into_iter().take(count).collect();
+        Some(Scorer { terms, documents, average_words, matching })
+    }
+
+    /// Whether every hit makes a score larger than that of a text without any.
+    pub fn rewards_hits(&self) -> bool {
+        self.matching.iter().all(|matching| rarity(self.documents, *matching) > 0.0)
+    }
+
+    /// The score of a text in which each term stands so often.
+    pub fn score(&self, hits: &[u32], words: u32) -> f64 {
+        let mut total = 0.0;
+        for (hits, matching) in hits.iter().zip(&self.matching).filter(|(hits, _)| **hits > 0) {
+            total += bm25(f64::from(*hits), f64::from(words), self.documents, self.average_words, *matching);
+        }
+        total
+    }
+}
+
+/// The average length of a text.
+pub(crate) fn average(words: f64, documents: f64) -> f64 {
+    if documents > 0.0 { words / documents } else { 0.0 }
+}
+
+fn rarity(documents: f64, matching: f64) -> f64 {
+    (1.0 + (documents - matching + 0.5) / (matching + 0.5)).ln()
+}
+
 /// BM25 of one term in one text.
 pub(crate) fn bm25(hits: f64, words: f64, documents: f64, average_words: f64, matching: f64) -> f64 {
     const K1: f64 = 1.2;
     const B: f64 = 0.75;
-    let rarity = (1.0 + (documents - matching + 0.5) / (matching + 0.5)).ln();
+    let rarity = rarity(documents, matching);
     let length = if average_words > 0.0 { words / average_words } else { 1.0 };
     rarity * hits * (K1 + 1.0) / (hits + K1 * (1.0 - B + B * length))
 }
@@ -212,5 +311,20 @@ mod tests {
         assert_eq!(Term::new("united states", 0).count(&text), 1);
         assert_eq!(Term::new("states united", 0).count(&text), 0);
         assert_eq!(Term::new("amerika", 1).count(&text), 1);
+    }
+
+    #[test]
+    fn places_count_as_words_do() {
+        let text = "new york, new new york: the york of a new new new world";
+        let (places, length) = places_of(text);
+        assert_eq!(length, Words::new(text).length);
+        for term in ["new", "york", "new york", "new new", "the york", "york new", "gone", "new new new", ""]
+        {
+            let term = Term::new(term, 0);
+            let found: Option<Vec<Vec<u32>>> =
+                term.stems().iter().map(|stem| places.get(stem).cloned()).collect();
+            let counted = found.map_or(0, |found| term.count_places(&found));
+            assert_eq!(counted, term.count(&Words::new(text)), "{term:?}");
+        }
     }
 }

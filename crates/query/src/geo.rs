@@ -36,6 +36,9 @@ const FLATTENING_MARGIN: f64 = 1.01;
 /// How many vertex and edge pairs are measured exactly for one distance.
 const MEASURED_PAIRS_MAX: usize = 256;
 
+/// How often the middle of a ring is moved towards its vertices to find the half of the sphere that it lies in.
+const HEMISPHERE_STEPS: usize = 64;
+
 /// The earth or a plane.
 pub(crate) struct Surface {
     earth: Option<&'static Geodesic>,
@@ -306,7 +309,13 @@ impl Surface {
             let difference = bearing(edge[1]) - bearing(edge[0]);
             turned += (difference + 3.0 * PI).rem_euclid(2.0 * PI) - PI;
         }
-        turned.abs() > PI
+        if turned.abs() <= PI {
+            return false;
+        }
+        // On a sphere the ring goes round the opposite point as well, which is not meant.
+        let Some(_) = self.earth else { return true };
+        hemisphere(ring.iter().map(|vertex| self.vector(*vertex)))
+            .is_none_or(|axis| dot(axis, self.vector(point)) > 0.0)
     }
 
     fn on_edge(&self, point: Point, start: Point, end: Point) -> bool {
@@ -316,8 +325,10 @@ impl Surface {
         if length == 0.0 {
             return point == start;
         }
+        // Across the earth from an edge of almost no length rounding decides everything else.
+        let near = self.earth.is_none() || dot(p, a) > 0.0 || dot(p, b) > 0.0;
         let off = dot(p, normal) / length;
-        off.abs() < ON_EDGE
+        near && off.abs() < ON_EDGE
             && dot(cross(a, p), normal) / length > -ON_EDGE
             && dot(cross(p, b), normal) / length > -ON_EDGE
     }
@@ -345,8 +356,23 @@ impl Surface {
         })
     }
 
+    /// Whether the surface is a plane.
+    pub fn is_planar(&self) -> bool {
+        self.earth.is_none()
+    }
+
+    /// Whether a place, given as a direction, lies inside a shape or on its edge.
+    pub fn covers(&self, shape: &Shape, at: [f64; 3]) -> bool {
+        let Shape::Polygons(polygons) = shape else { return false };
+        let point = match self.is_planar() {
+            true => (at[0], at[1]),
+            false => (at[1].atan2(at[0]).to_degrees(), at[2].atan2(at[0].hypot(at[1])).to_degrees()),
+        };
+        self.place(point, polygons) != Place::Outside
+    }
+
     /// A point as a direction. The plane is put at height 1, so that its lines are great circles too.
-    fn vector(&self, point: Point) -> [f64; 3] {
+    pub fn vector(&self, point: Point) -> [f64; 3] {
         if self.earth.is_none() {
             return [point.0, point.1, 1.0];
         }
@@ -362,14 +388,27 @@ enum Place {
     Outside,
 }
 
-fn vertices(shape: &Shape) -> Box<dyn Iterator<Item = &Point> + '_> {
+/// The middle of a half of the sphere that holds all these directions; `None` where there is none, or it is hard to find.
+pub(crate) fn hemisphere(directions: impl Iterator<Item = [f64; 3]> + Clone) -> Option<[f64; 3]> {
+    let add = |a: [f64; 3], b: [f64; 3]| [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
+    let mut axis = directions.clone().fold([0.0; 3], add);
+    for _ in 0..HEMISPHERE_STEPS {
+        match directions.clone().min_by(|a, b| dot(axis, *a).total_cmp(&dot(axis, *b))) {
+            Some(worst) if dot(axis, worst) <= ON_EDGE * norm(axis) => axis = add(axis, worst),
+            _ => return Some(axis),
+        }
+    }
+    None
+}
+
+pub(crate) fn vertices(shape: &Shape) -> Box<dyn Iterator<Item = &Point> + '_> {
     match shape {
         Shape::Points(points) | Shape::Line(points) => Box::new(points.iter()),
         Shape::Polygons(polygons) => Box::new(polygons.iter().flatten().flatten()),
     }
 }
 
-fn edges(shape: &Shape) -> Box<dyn Iterator<Item = (Point, Point)> + '_> {
+pub(crate) fn edges(shape: &Shape) -> Box<dyn Iterator<Item = (Point, Point)> + '_> {
     let pair = |edge: &[Point]| (edge[0], edge[1]);
     match shape {
         Shape::Points(_) => Box::new(std::iter::empty()),
@@ -388,14 +427,14 @@ fn edges_or_points(shape: &Shape) -> Box<dyn Iterator<Item = (Point, Point)> + '
     }
 }
 
-fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+pub(crate) fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
-fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+pub(crate) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
-fn norm(a: [f64; 3]) -> f64 {
+pub(crate) fn norm(a: [f64; 3]) -> f64 {
     dot(a, a).sqrt()
 }

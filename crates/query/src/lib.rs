@@ -27,7 +27,7 @@ mod datetime;
 mod env;
 mod eval;
 mod exec;
-mod fulltext;
+pub mod fulltext;
 pub mod functions;
 mod geo;
 mod like;
@@ -40,6 +40,7 @@ pub mod plan;
 mod prepared;
 mod rank;
 mod row;
+pub mod spatial;
 mod value;
 
 pub use aggregate::AggregateKind;

@@ -74,6 +74,20 @@ impl IndexPath {
         self.end
     }
 
+    /// The steps down to the place that the path names.
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = PathStep<'_>> + Clone {
+        self.segments.iter().map(|segment| match segment {
+            Segment::Name(name) => PathStep::Name(name),
+            Segment::Element => PathStep::Element,
+        })
+    }
+
+    /// Whether a place belongs to the path.
+    pub fn covers<'s>(&self, mut place: impl Iterator<Item = PathStep<'s>>) -> bool {
+        self.steps().all(|step| place.next() == Some(step))
+            && (self.end == PathEnd::Subtree || place.next().is_none())
+    }
+
     /// Whether this is the path to one top-level scalar.
     pub(super) fn is_top_level_scalar(&self, name: &str) -> bool {
         self.end == PathEnd::Scalar && matches!(&self.segments[..], [Segment::Name(only)] if only == name)

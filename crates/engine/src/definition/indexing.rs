@@ -7,10 +7,12 @@
 use serde_json::{Map, Value, json};
 
 use super::full_text::{self, FullTextPolicy};
-use super::index_path::{IndexPath, PolicyCursor, PolicyTree, refused};
+use super::index_path::{IndexPath, PathStep, PolicyCursor, PolicyTree, refused};
 use super::json::{
-    array_member, bool_member, invalid_input, member, object, one_of, required_text, text_member,
+    array_member, bool_member, invalid_input, member, object, object_member, one_of, required_text,
+    text_member,
 };
+use super::policies;
 use super::vector::{self, VectorEmbedding, VectorIndex};
 use crate::error::{Error, Result};
 use orrery_model::PropertyPath;
@@ -41,6 +43,8 @@ pub struct IndexingPolicy {
     pub automatic: bool,
     pub composite: Vec<Vec<CompositePath>>,
     pub spatial: Vec<SpatialIndex>,
+    /// Coordinates are planar (`Geometry`), not on the earth.
+    pub planar: bool,
     pub vector: Vec<VectorIndex>,
     /// Paths with a full-text index.
     pub full_text: Vec<PropertyPath>,
@@ -53,10 +57,12 @@ pub struct CompositePath {
     pub descending: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SpatialIndex {
-    pub path: String,
+    pub path: IndexPath,
     pub types: Vec<&'static str>,
+    /// The part of the plane that shapes are expected in: left, bottom, right, top.
+    pub bounds: Option<[f64; 4]>,
 }
 
 impl IndexingPolicy {
@@ -68,17 +74,35 @@ impl IndexingPolicy {
         }
     }
 
-    /// Reads a policy without vector and full-text indexes, which need more than themselves to be read.
-    pub(crate) fn parse(from: Option<&Map<String, Value>>) -> Result<IndexingPolicy> {
-        Ok(parse(from, &[], None)?.0)
+    /// Reads a policy that stands together with the other policies that its indexes rest on.
+    pub(crate) fn parse_rows(from: &Map<String, Value>) -> Result<IndexingPolicy> {
+        let (embeddings, _) = vector::parse_embeddings(object_member(from, "vectorEmbeddingPolicy")?)?;
+        let full_text = full_text::parse(object_member(from, "fullTextPolicy")?)?.map(|(policy, _)| policy);
+        let planar = is_planar(&policies::geospatial(from)?);
+        Ok(parse(Some(from), &embeddings, full_text.as_ref(), planar)?.0)
     }
 
-    /// Whether the index rows of values and composites are the same under both policies.
+    /// Whether the index rows are the same under both policies.
     pub(crate) fn makes_rows_of(&self, other: &IndexingPolicy) -> bool {
         match (self.mode, other.mode) {
             (IndexingMode::None, IndexingMode::None) => true,
             (IndexingMode::None, _) | (_, IndexingMode::None) => false,
-            _ => self.tree == other.tree && self.composite == other.composite,
+            _ => {
+                self.tree == other.tree
+                    && self.composite == other.composite
+                    && self.spatial == other.spatial
+                    && self.full_text == other.full_text
+                    && self.vector == other.vector
+                    && (self.spatial.is_empty() || self.planar == other.planar)
+            }
+        }
+    }
+
+    /// The spatial index that a place belongs to.
+    pub fn spatial_at<'s>(&self, steps: impl Iterator<Item = PathStep<'s>> + Clone) -> Option<&SpatialIndex> {
+        match self.mode {
+            IndexingMode::None => None,
+            _ => self.spatial.iter().find(|index| index.path.covers(steps.clone())),
         }
     }
 
@@ -93,6 +117,7 @@ pub(super) fn parse(
     from: Option<&Map<String, Value>>,
     embeddings: &[VectorEmbedding],
     full_text_policy: Option<&FullTextPolicy>,
+    planar: bool,
 ) -> Result<(IndexingPolicy, Value)> {
     let nothing = Map::new();
     let from = from.unwrap_or(&nothing);
@@ -116,7 +141,13 @@ pub(super) fn parse(
     let vector = vector::parse_indexes(array_member(from, "vectorIndexes")?, embeddings, &mut json)?;
     let full_text =
         full_text::parse_indexes(array_member(from, "fullTextIndexes")?, full_text_policy, &mut json)?;
-    Ok((IndexingPolicy { mode, automatic, composite, spatial, vector, full_text, tree }, Value::Object(json)))
+    let policy = IndexingPolicy { mode, automatic, composite, spatial, planar, vector, full_text, tree };
+    Ok((policy, Value::Object(json)))
+}
+
+/// Whether a canonical `geospatialConfig` is that of a plane.
+pub(super) fn is_planar(config: &Value) -> bool {
+    config["type"] == "Geometry"
 }
 
 fn mode(name: &str) -> Result<IndexingMode> {
@@ -254,8 +285,8 @@ fn spatial(from: Option<&Vec<Value>>, json: &mut Map<String, Value>) -> Result<V
     let mut canonical = Vec::with_capacity(from.len());
     for entry in from {
         let entry = object(entry)?;
-        let path = required_text(entry, "path")?;
-        IndexPath::parse(path)?;
+        let text = required_text(entry, "path")?;
+        let path = IndexPath::parse(text)?;
         let types: Vec<&'static str> = match array_member(entry, "types")? {
             Some(types) => types
                 .iter()
@@ -264,19 +295,22 @@ fn spatial(from: Option<&Vec<Value>>, json: &mut Map<String, Value>) -> Result<V
                 .ok_or_else(invalid_input)?,
             None => SPATIAL_TYPES.to_vec(),
         };
-        let mut index = json!({ "path": path, "types": types });
-        if let Some(bounds) = member(entry, "boundingBox") {
-            index["boundingBox"] = bounding_box(bounds)?;
+        let mut index = json!({ "path": text, "types": types });
+        let mut bounds = None;
+        if let Some(from) = member(entry, "boundingBox") {
+            let (sides, json) = bounding_box(from)?;
+            index["boundingBox"] = json;
+            bounds = Some(sides);
         }
         canonical.push(index);
-        indexes.push(SpatialIndex { path: path.to_owned(), types });
+        indexes.push(SpatialIndex { path, types, bounds });
     }
     json.insert("spatialIndexes".into(), canonical.into());
     Ok(indexes)
 }
 
 /// The part of the plane that a geometry index covers.
-fn bounding_box(from: &Value) -> Result<Value> {
+fn bounding_box(from: &Value) -> Result<([f64; 4], Value)> {
     let from = object(from)?;
     let side = |name: &str| member(from, name).and_then(Value::as_f64).ok_or_else(invalid_input);
     let (left, bottom, right, top) = (side("xmin")?, side("ymin")?, side("xmax")?, side("ymax")?);
@@ -286,5 +320,7 @@ fn bounding_box(from: &Value) -> Result<Value> {
         ));
     }
     let keep = |name: &str| from.get(name).cloned().unwrap_or_default();
-    Ok(json!({ "xmin": keep("xmin"), "ymin": keep("ymin"), "xmax": keep("xmax"), "ymax": keep("ymax") }))
+    let json =
+        json!({ "xmin": keep("xmin"), "ymin": keep("ymin"), "xmax": keep("xmax"), "ymax": keep("ymax") });
+    Ok(([left, bottom, right, top], json))
 }

@@ -79,10 +79,12 @@ impl ContainerDefinition {
             vector::parse_embeddings(json::object_member(from, "vectorEmbeddingPolicy")?)?;
         let (full_text, full_text_json) =
             full_text::parse(json::object_member(from, "fullTextPolicy")?)?.unzip();
+        let geospatial = policies::geospatial(from)?;
         let (indexing, indexing_json) = indexing::parse(
             json::object_member(from, "indexingPolicy")?,
             &vector_embeddings,
             full_text.as_ref(),
+            indexing::is_planar(&geospatial),
         )?;
         let default_ttl = policies::default_ttl(from)?;
         let (unique_keys, unique_json) = policies::unique_keys(from)?;
@@ -97,7 +99,7 @@ impl ContainerDefinition {
             ("defaultTtl", default_ttl.map(Value::from)),
             ("uniqueKeyPolicy", unique_json),
             ("conflictResolutionPolicy", Some(policies::conflict_resolution(from)?)),
-            ("geospatialConfig", Some(policies::geospatial(from)?)),
+            ("geospatialConfig", Some(geospatial)),
             ("analyticalStorageTtl", policies::analytical_ttl(from)?.map(Value::from)),
             ("computedProperties", computed_json),
             ("vectorEmbeddingPolicy", embeddings_json),

@@ -34,6 +34,10 @@ pub struct VectorEmbedding {
 pub struct VectorIndex {
     pub path: PropertyPath,
     pub kind: &'static str,
+    pub data_type: &'static str,
+    pub dimensions: u32,
+    /// `quantizationByteSize`, where the policy names it.
+    pub code_bytes: Option<u32>,
     json: Value,
 }
 
@@ -172,7 +176,16 @@ fn index(from: &Map<String, Value>, embeddings: &[VectorEmbedding]) -> Result<Ve
         "vectorIndexShardKey",
         "indexingSearchListSize",
     ];
-    Ok(VectorIndex { path, kind, json: keep(from, &members) })
+    let code_bytes =
+        integer_member(from, "quantizationByteSize")?.and_then(|bytes| u32::try_from(bytes).ok());
+    Ok(VectorIndex {
+        path,
+        kind,
+        data_type: embedding.data_type,
+        dimensions: embedding.dimensions,
+        code_bytes,
+        json: keep(from, &members),
+    })
 }
 
 fn in_range(

@@ -31,6 +31,16 @@ impl<'q> Run<'q> {
     pub fn covered(&mut self, delivered: u64) -> Ran<Option<Option<QueryPosition>>> {
         let prepared = self.query.prepared;
         if delivered == 0
+            && let Some(statistics) = prepared.statistics()
+            && let Some(totals) = self.statistics(&statistics)?
+        {
+            let mut execution = Execution::new(prepared);
+            execution.set_totals(&totals);
+            self.report.counted("rows of words");
+            self.finish(&mut execution)?;
+            return Ok(Some(None));
+        }
+        if delivered == 0
             && prepared.counts_items()
             && let Some(items) = self.count_items()?
         {
@@ -85,7 +95,7 @@ impl<'q> Run<'q> {
                 let ask = &mut |reference: &[u8]| self.matches(reference);
                 lookup::count(*path, scan, view, span, prepared, &mut entries_read, ask)?
             }
-            Lookup::All(_) | Lookup::Any(_) => {
+            Lookup::Cells { .. } | Lookup::Term { .. } | Lookup::All(_) | Lookup::Any(_) => {
                 let found = lookup::collect(
                     &lookup,
                     view,

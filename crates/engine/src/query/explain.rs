@@ -9,10 +9,11 @@
 use std::fmt::Write;
 
 use orrery_query::Prepared;
-use orrery_query::access::{Filter, Place, Scan, Step};
+use orrery_query::access::{Filter, Place, Scan, Search, Step};
 
 use super::QueryMetrics;
 use super::lookup::indexed;
+use super::search::is_searchable;
 use crate::partition::index::{IndexedPath, PartitionView};
 
 /// What a page did, and which indexes it used or could have used.
@@ -23,6 +24,7 @@ pub struct Report {
     gave_up: bool,
     counted_entries: u64,
     conditions: Vec<Condition>,
+    answered: bool,
     summary: String,
     pub indexes: IndexUse,
 }
@@ -41,6 +43,7 @@ enum Way {
 struct Condition {
     text: String,
     indexed: bool,
+    search: bool,
 }
 
 /// Indexes by their paths, as policies write them.
@@ -57,7 +60,7 @@ pub struct IndexUse {
 impl Report {
     /// Whether the index knows something about the filter.
     pub(super) fn is_answered(&self) -> bool {
-        self.conditions.iter().any(|condition| condition.indexed)
+        self.answered
     }
 
     /// Entries that were counted and led to no item.
@@ -81,6 +84,17 @@ impl Report {
         self.way = Way::Walk(text.to_owned());
     }
 
+    /// Sorted by what a search index knows about a place.
+    pub(super) fn ranked(&mut self, what: &str, place: &Place) {
+        self.way = Way::Walk(format!("{what} of {place}"));
+        self.used(place);
+    }
+
+    /// The index of a place was of use.
+    pub(super) fn used(&mut self, place: &Place) {
+        note(&mut self.indexes.used, place);
+    }
+
     pub(super) fn counted(&mut self, by: &'static str) {
         self.way = Way::Counted(by);
     }
@@ -98,9 +112,22 @@ impl Report {
     ) {
         let mut points: Vec<Place> = Vec::new();
         let mut ranges: Vec<Place> = Vec::new();
+        let mut searched_places: Vec<Place> = Vec::new();
+        filter.for_each_search(&mut |search: &Search| {
+            let known = is_searchable(view, search);
+            self.conditions.push(Condition { text: search.to_string(), indexed: known, search: true });
+            if known {
+                note(&mut self.indexes.used, &search.place);
+                searched_places.push(search.place.clone());
+            }
+        });
         filter.for_each_scan(&mut |scan: &Scan| {
             let known = !matches!(indexed(view, &scan.place), IndexedPath::NotIndexed);
-            self.conditions.push(Condition { text: scan.to_string(), indexed: known });
+            self.answered |= known;
+            if searched_places.contains(&scan.place) && scan.check.is_some() {
+                return;
+            }
+            self.conditions.push(Condition { text: scan.to_string(), indexed: known, search: false });
             note(if known { &mut self.indexes.used } else { &mut self.indexes.missing }, &scan.place);
             if scan.place.is_single() {
                 let list =
@@ -183,7 +210,11 @@ impl std::fmt::Display for Report {
             Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,
         }
         for condition in &self.conditions {
-            let by = if condition.indexed { "" } else { " (not indexed)" };
+            let by = match (condition.indexed, condition.search) {
+                (true, _) => "",
+                (false, false) => " (not indexed)",
+                (false, true) => " (no such index)",
+            };
             writeln!(out, "  {}{by}", condition.text)?;
         }
         if let Some(count) = self.candidates {

@@ -6,15 +6,19 @@
 //! scan would cost are given up.
 
 use bytes::Bytes;
+use orrery_index::Cell;
 use orrery_query::Prepared;
 use orrery_query::access::{Filter, Place, Scan, Step};
+use orrery_query::fulltext::Term;
 use orrery_storage::Direction;
 
 use super::Tuning;
 use super::run::Ran;
+use super::search::searched;
+use super::terms::TermHits;
 use crate::definition::PathStep;
 use crate::partition::Span;
-use crate::partition::index::{Entries, IndexedPath, PartitionView, PathNumber};
+use crate::partition::index::{Entries, IndexedPath, PartitionView, PathNumber, SpatialPath, TextPath};
 
 /// Entries that each part is read further in the first turn; twice as many in each later one.
 const TURN_ENTRIES: usize = 64;
@@ -23,24 +27,28 @@ const CANDIDATES_MAX: usize = 100_000;
 /// How much further the other parts of a conjunction are read when one has ended, as a multiple of its candidates:
 /// loading an item costs as much as reading this many entries.
 const INTERSECT_FACTOR: usize = 8;
+/// How many entries are read for each candidate that is worth collecting in a logical partition.
+const READ_FACTOR: u64 = 4;
 
 /// What the index says about a place.
 pub(super) fn indexed(view: &PartitionView, place: &Place) -> IndexedPath {
-    let steps: Vec<PathStep<'_>> = place
-        .0
-        .iter()
-        .map(|step| match step {
-            Step::Name(name) => PathStep::Name(name),
-            Step::Element => PathStep::Element,
-        })
-        .collect();
-    view.path(&steps)
+    view.path(&steps_of(place))
+}
+
+pub(super) fn steps_of(place: &Place) -> Vec<PathStep<'_>> {
+    let steps = place.0.iter().map(|step| match step {
+        Step::Name(name) => PathStep::Name(name),
+        Step::Element => PathStep::Element,
+    });
+    steps.collect()
 }
 
 /// A filter whose places are known paths of the partition.
 pub(super) enum Lookup<'f> {
     Nothing,
     Scan { path: PathNumber, scan: &'f Scan },
+    Cells { path: SpatialPath, ranges: Vec<(Cell, Cell)> },
+    Term { path: TextPath, term: &'f Term },
     All(Vec<Lookup<'f>>),
     Any(Vec<Lookup<'f>>),
 }
@@ -77,6 +85,10 @@ pub(super) fn bind<'f>(
                 IndexedPath::NotIndexed => None,
             }
         }
+        Filter::Search(search) => match searched(view, search) {
+            Some(lookup) => Some(Bound { lookup, exact: search.exact }),
+            None => bind(&search.otherwise, view, span, counting),
+        },
         Filter::All(parts) => {
             let mut exact = true;
             let mut lookups = Vec::with_capacity(parts.len());
@@ -144,8 +156,13 @@ pub(super) fn collect(
 ) -> Ran<Found> {
     let mut cursor = Cursor::new(lookup, Reading { view, span, prepared });
     let mut turn = TURN_ENTRIES;
+    // In a logical partition rows of others are read on the way; at some point its own items are fewer.
+    let read_max = match span {
+        Span::Key { .. } => candidates_max as u64 * READ_FACTOR,
+        _ => u64::MAX,
+    };
     let mut done = cursor.advance(turn)?;
-    while !done && cursor.found() <= candidates_max {
+    while !done && cursor.found() <= candidates_max && cursor.read() <= read_max {
         turn *= 2;
         done = cursor.advance(turn)?;
     }
@@ -166,6 +183,8 @@ struct Reading<'v> {
 
 enum Cursor<'v> {
     Scan(Box<ScanCursor<'v>>),
+    Cells(Box<CellCursor<'v>>),
+    Term(Box<TermCursor<'v>>),
     All(Vec<Cursor<'v>>),
     /// Parts, and which of them is being read.
     Any(Vec<Cursor<'v>>, usize),
@@ -179,6 +198,11 @@ impl<'v> Cursor<'v> {
         match lookup {
             Lookup::Nothing => Cursor::Nothing,
             Lookup::Scan { path, scan } => Cursor::Scan(Box::new(ScanCursor::new(*path, scan, reading))),
+            Lookup::Cells { path, ranges } => Cursor::Cells(Box::new(CellCursor::new(path, ranges, reading))),
+            Lookup::Term { path, term } => {
+                let hits = TermHits::new(reading.view, path, term, reading.span);
+                Cursor::Term(Box::new(TermCursor { hits, found: Vec::new(), done: false }))
+            }
             Lookup::All(parts) => Cursor::All(many(parts)),
             Lookup::Any(parts) => Cursor::Any(many(parts), 0),
         }
@@ -189,6 +213,8 @@ impl<'v> Cursor<'v> {
         match self {
             Cursor::Nothing => Ok(true),
             Cursor::Scan(scan) => scan.advance(entries),
+            Cursor::Cells(cells) => cells.advance(entries),
+            Cursor::Term(term) => term.advance(entries),
             Cursor::All(parts) => {
                 let mut done = false;
                 for part in parts {
@@ -215,6 +241,8 @@ impl<'v> Cursor<'v> {
         match self {
             Cursor::Nothing => true,
             Cursor::Scan(scan) => scan.done,
+            Cursor::Cells(cells) => cells.is_done(),
+            Cursor::Term(term) => term.done,
             Cursor::All(parts) => parts.iter().any(Cursor::is_done),
             Cursor::Any(parts, at) => *at >= parts.len(),
         }
@@ -225,6 +253,8 @@ impl<'v> Cursor<'v> {
         match self {
             Cursor::Nothing => 0,
             Cursor::Scan(scan) => scan.found.len(),
+            Cursor::Cells(cells) => cells.found.len(),
+            Cursor::Term(term) => term.found.len(),
             Cursor::All(parts) => parts.iter().map(Cursor::found).min().unwrap_or(0),
             Cursor::Any(parts, _) => parts.iter().map(Cursor::found).sum(),
         }
@@ -234,6 +264,8 @@ impl<'v> Cursor<'v> {
         match self {
             Cursor::Nothing => 0,
             Cursor::Scan(scan) => scan.read,
+            Cursor::Cells(cells) => cells.read,
+            Cursor::Term(term) => term.hits.read(),
             Cursor::All(parts) | Cursor::Any(parts, _) => parts.iter().map(Cursor::read).sum(),
         }
     }
@@ -243,6 +275,8 @@ impl<'v> Cursor<'v> {
         match self {
             Cursor::Nothing => Ok(Vec::new()),
             Cursor::Scan(scan) => Ok(sorted(std::mem::take(&mut scan.found))),
+            Cursor::Cells(cells) => Ok(sorted(std::mem::take(&mut cells.found))),
+            Cursor::Term(term) => Ok(std::mem::take(&mut term.found)),
             Cursor::Any(parts, _) => {
                 let mut all = Vec::new();
                 for part in parts {
@@ -342,6 +376,67 @@ impl<'v> ScanCursor<'v> {
                     self.entries = None;
                     self.range += 1;
                 }
+            }
+        }
+        Ok(self.done)
+    }
+}
+
+/// Shapes in ranges of cells. Only the items tell how they lie.
+struct CellCursor<'v> {
+    path: &'v SpatialPath,
+    ranges: std::slice::Iter<'v, (Cell, Cell)>,
+    reading: Reading<'v>,
+    entries: Option<Entries<'v>>,
+    found: Vec<Candidate>,
+    read: u64,
+}
+
+impl<'v> CellCursor<'v> {
+    fn new(path: &'v SpatialPath, ranges: &'v [(Cell, Cell)], reading: Reading<'v>) -> CellCursor<'v> {
+        CellCursor { path, ranges: ranges.iter(), reading, entries: None, found: Vec::new(), read: 0 }
+    }
+
+    fn is_done(&self) -> bool {
+        self.entries.is_none() && self.ranges.len() == 0
+    }
+
+    fn advance(&mut self, entries: usize) -> Ran<bool> {
+        let until = self.read + entries as u64;
+        while self.read < until {
+            let Some(entries) = &mut self.entries else {
+                let Some(range) = self.ranges.next() else { return Ok(true) };
+                self.entries = Some(self.reading.view.cell_entries(self.path, *range, self.reading.span));
+                continue;
+            };
+            let before = entries.rows_read();
+            let entry = entries.next_entry()?;
+            self.read += entries.rows_read() - before;
+            match entry {
+                Some(entry) => {
+                    self.found.push(Candidate { reference: entry.reference_bytes(), uncertain: true });
+                }
+                None => self.entries = None,
+            }
+        }
+        Ok(self.is_done())
+    }
+}
+
+/// Texts with a term. The index knows all about them.
+struct TermCursor<'v> {
+    hits: TermHits<'v>,
+    found: Vec<Candidate>,
+    done: bool,
+}
+
+impl TermCursor<'_> {
+    fn advance(&mut self, entries: usize) -> Ran<bool> {
+        let until = self.hits.read() + entries as u64;
+        while !self.done && self.hits.read() < until {
+            match self.hits.next_hit()? {
+                Some(hit) => self.found.push(Candidate { reference: hit.reference, uncertain: false }),
+                None => self.done = true,
             }
         }
         Ok(self.done)

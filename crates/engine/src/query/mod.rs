@@ -8,7 +8,8 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `run`: the page itself; `sorted` and `covered` are two kinds of it. `lookup`: items by index. `walk`: an index in order.
+//! - `run`: the page itself; `sorted`, `ranked` and `covered` are kinds of it. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors.
+//!   `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
 pub(crate) mod charge;
@@ -16,9 +17,13 @@ mod covered;
 mod explain;
 mod lookup;
 mod metrics;
+mod nearest;
 mod position;
+mod ranked;
 mod run;
+mod search;
 mod sorted;
+mod terms;
 mod tuning;
 mod walk;
 

@@ -39,6 +39,9 @@ enum Walked<'q> {
 
 impl<'q> Run<'q> {
     pub fn sorted(&mut self, after: Option<&SortPosition>, passed: u64) -> Ran<Option<QueryPosition>> {
+        if let Some(page) = self.ranked(after, passed)? {
+            return Ok(page);
+        }
         let walk = walk::find(self.query.prepared, self.filter, self.view)
             .filter(|_| !matches!(self.query.span, Span::Key { .. }))
             // Positions among items without an entry are none that a walk could go on from.
@@ -71,7 +74,7 @@ impl<'q> Run<'q> {
         }
     }
 
-    fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
+    pub(super) fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
         match after {
             Some(after) => Execution::resume_sorted(self.query.prepared, passed, after.clone()),
             None => Execution::new(self.query.prepared),
@@ -99,7 +102,7 @@ impl<'q> Run<'q> {
         }
     }
 
-    fn sorted_in_memory(
+    pub(super) fn sorted_in_memory(
         &mut self,
         after: Option<&SortPosition>,
         passed: u64,
@@ -111,7 +114,7 @@ impl<'q> Run<'q> {
         Ok(self.after_page(&execution))
     }
 
-    fn after_page(&self, execution: &Execution<'_>) -> Option<QueryPosition> {
+    pub(super) fn after_page(&self, execution: &Execution<'_>) -> Option<QueryPosition> {
         if execution.is_done() {
             return None;
         }

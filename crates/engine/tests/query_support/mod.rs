@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 mod generate;
+mod generate_search;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +13,26 @@ use orrery_engine::{
     QueryPosition, Scope, SystemOf, SystemProperties, Tuning,
 };
 use orrery_model::{PartitionKey, Value};
-use orrery_query::{Execution, Flow, Prepared, QueryEnv};
+use orrery_query::{DistanceFunction, Execution, Flow, Prepared, QueryEnv};
 use orrery_sql::Direction;
 use orrery_storage::MemoryStore;
 
 use super::items_support::{Fixture, key};
 pub use generate::Dice;
+
+/// What random containers hold and are asked.
+pub struct Theme {
+    policy: fn(&mut Dice) -> serde_json::Value,
+    item: fn(&mut Dice, usize) -> String,
+    query: fn(&mut Dice) -> String,
+}
+
+/// Values and paths.
+pub const VALUES: Theme = Theme { policy: generate::policy, item: generate::item, query: generate::query };
+
+/// Shapes, texts and vectors.
+pub const SEARCHES: Theme =
+    Theme { policy: generate_search::policy, item: generate_search::item, query: generate_search::query };
 
 pub struct Case {
     fixture: Fixture,
@@ -57,17 +72,21 @@ impl Case {
     }
 
     pub fn new(dice: &mut Dice) -> Case {
+        Case::filled(dice, &VALUES)
+    }
+
+    fn filled(dice: &mut Dice, theme: &Theme) -> Case {
         let throughput = if dice.one_in(3) { 25_000 } else { 400 };
         let store = Arc::new(MemoryStore::new());
         let config = EngineConfig::default();
-        let fixture = Fixture::over(store, config, generate::policy(dice), throughput);
+        let fixture = Fixture::over(store, config, (theme.policy)(dice), throughput);
         let case = Case { fixture, tuning: generate::tuning(dice) };
         for at in 0..dice.below(60) {
-            case.fixture.create(&generate::item(dice, at)).unwrap();
+            case.fixture.create(&(theme.item)(dice, at)).unwrap();
         }
         for _ in 0..dice.below(20) {
             let at = dice.below(60);
-            let text = generate::item(dice, at);
+            let text = (theme.item)(dice, at);
             if dice.one_in(3) {
                 let pk = generate::partition_key(at);
                 let _ = case.fixture.delete(&pk, &format!("i{at}"));
@@ -89,7 +108,15 @@ impl Case {
             let direction = |down| if down { Direction::Descending } else { Direction::Ascending };
             index.iter().map(|part| (part.path.clone(), direction(part.descending))).collect()
         });
-        let env = QueryEnv { composite_indexes: Some(composite.collect()), ..QueryEnv::default() };
+        let vectors = definition.vector_embeddings.iter().filter_map(|embedding| {
+            Some((embedding.path.clone(), DistanceFunction::parse(embedding.distance_function)?))
+        });
+        let env = QueryEnv {
+            composite_indexes: Some(composite.collect()),
+            geometry: definition.indexing.planar,
+            vectors: vectors.collect(),
+            ..QueryEnv::default()
+        };
         Prepared::new(&query, &[], &env).map_err(|error| error.message)
     }
 
@@ -210,11 +237,11 @@ fn scopes(partition: &Partition, dice: &mut Dice) -> Vec<Scope> {
     scopes
 }
 
-pub fn check_case(seed: u64, ways: &mut BTreeMap<String, u64>) {
+pub fn check_case(seed: u64, theme: &Theme, ways: &mut BTreeMap<String, u64>) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
-    let case = Case::new(&mut dice);
+    let case = Case::filled(&mut dice, theme);
     for _ in 0..40 {
-        let text = generate::query(&mut dice);
+        let text = (theme.query)(&mut dice);
         let Ok(prepared) = case.prepare(&text) else { continue };
         if case.is_cut(&prepared) {
             continue;

@@ -8,12 +8,16 @@
 //! `c.city = 'x' AND c.n >= 5 AND c.n < 7 AND LENGTH(c.text) > 9` becomes: the entry `'x'` of `/city`, and the
 //! entries from 5 to below 7 of `/n`, and those entries of `/text` that a check lets through.
 //!
+//! Conditions that a spatial or full-text index knows about are a [`Search`], which also says what to do without that index.
+//!
 //! Entries exist only where a path is defined. Undefined makes comparisons undefined, so most conditions cannot hold there;
 //! those that can (`NOT IS_DEFINED(c.x)`, `(c.x ?? 1) = 1`) are tried on undefined once, while planning, and are then left alone.
 
 mod cover;
 mod place;
 mod predicate;
+mod ranking;
+mod search;
 
 use orrery_index::ValueRange;
 use orrery_model::Value;
@@ -21,6 +25,8 @@ use orrery_sql::SqlError;
 
 pub use cover::Cover;
 pub use place::{Place, Step};
+pub use ranking::{Nearest, Ranking, Statistic};
+pub use search::{Search, SearchKind};
 
 use crate::compile::ITEM_SLOT;
 use crate::eval::Frame;
@@ -37,6 +43,7 @@ pub enum Filter {
     /// No item can.
     Nothing,
     Scan(Scan),
+    Search(Search),
     /// Items that are in all of these.
     All(Vec<Filter>),
     /// Items that are in any of these.
@@ -93,17 +100,30 @@ impl Filter {
             Filter::Everything => false,
             Filter::Nothing => true,
             Filter::Scan(scan) => scan.exact,
+            Filter::Search(search) => search.exact,
             Filter::All(parts) | Filter::Any(parts) => parts.iter().all(Filter::is_exact),
         }
     }
 
-    /// Calls `visit` with every scan.
+    /// Calls `visit` with every scan, and with those that would be made where there is no index to search in.
     pub fn for_each_scan(&self, visit: &mut dyn FnMut(&Scan)) {
         match self {
             Filter::Everything | Filter::Nothing => {}
             Filter::Scan(scan) => visit(scan),
+            Filter::Search(search) => search.otherwise.for_each_scan(visit),
             Filter::All(parts) | Filter::Any(parts) => {
                 parts.iter().for_each(|part| part.for_each_scan(visit));
+            }
+        }
+    }
+
+    /// Calls `visit` with every search.
+    pub fn for_each_search(&self, visit: &mut dyn FnMut(&Search)) {
+        match self {
+            Filter::Everything | Filter::Nothing | Filter::Scan(_) => {}
+            Filter::Search(search) => visit(search),
+            Filter::All(parts) | Filter::Any(parts) => {
+                parts.iter().for_each(|part| part.for_each_search(visit));
             }
         }
     }
@@ -114,6 +134,7 @@ impl Filter {
             Filter::Everything => false,
             Filter::Nothing => true,
             Filter::Scan(scan) => scan.place == *place,
+            Filter::Search(search) => search.place == *place,
             Filter::All(parts) => parts.iter().any(|part| part.defines(place)),
             Filter::Any(parts) => parts.iter().all(|part| part.defines(place)),
         }
@@ -205,6 +226,10 @@ fn inexact(filter: &mut Filter) {
     match filter {
         Filter::Everything | Filter::Nothing => {}
         Filter::Scan(scan) => scan.exact = false,
+        Filter::Search(search) => {
+            search.exact = false;
+            inexact(&mut search.otherwise);
+        }
         Filter::All(parts) | Filter::Any(parts) => parts.iter_mut().for_each(inexact),
     }
 }

@@ -8,7 +8,7 @@ use orrery_model::{Kind, Number, Value};
 use orrery_sql::{BinaryOp, LogicalOp, SubqueryKind, UnaryOp};
 
 use super::place::{Places, Step};
-use super::{Check, Filter, Place, Scan, union};
+use super::{Check, Filter, Place, Scan, Search, search, union};
 use crate::compile::ITEM_SLOT;
 use crate::eval::Frame;
 use crate::node::{Node, Pattern, Plan};
@@ -43,7 +43,11 @@ impl Ranges {
 
 impl Reader<'_> {
     pub fn filter(&self, node: &Node, wanted: bool) -> Filter {
-        self.known(node, wanted).unwrap_or_else(|| self.checked(node, wanted))
+        let otherwise = self.known(node, wanted).unwrap_or_else(|| self.checked(node, wanted));
+        let found = search::read(node, self.prepared.context.geometry).filter(|_| wanted);
+        let found = found.and_then(|(path, kind)| Some((self.places.inner(path)?, kind)));
+        let Some((place, kind)) = found else { return otherwise };
+        Filter::Search(Search { place, kind, exact: true, otherwise: Box::new(otherwise) })
     }
 
     /// What the shape of the condition tells; `None` where it tells nothing.
@@ -344,7 +348,7 @@ fn complement(ranges: &[ValueRange]) -> Vec<ValueRange> {
 }
 
 /// The operator with its sides exchanged.
-fn turned(op: BinaryOp) -> Option<BinaryOp> {
+pub(super) fn turned(op: BinaryOp) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Equal | BinaryOp::NotEqual => op,
         BinaryOp::Less => BinaryOp::Greater,

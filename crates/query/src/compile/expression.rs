@@ -12,6 +12,9 @@ use crate::like::LikePattern;
 use crate::limits::UDF_CALLS_MAX;
 use crate::node::{Node, Pattern};
 
+/// What the third argument of VECTORDISTANCE is called among the options of the fourth.
+pub(crate) const BRUTE_FORCE: &str = "bruteForce";
+
 impl Compiler<'_> {
     /// Compiles an expression; with a group scope, as part of a grouped select list.
     pub(super) fn expression(&mut self, expr: &Expr, group: &mut Option<GroupScope>) -> Compiled<Node> {
@@ -218,7 +221,8 @@ impl Compiler<'_> {
         Ok(function)
     }
 
-    /// VECTORDISTANCE is evaluated with three arguments: two vectors and the name of the distance.
+    /// VECTORDISTANCE is evaluated with three arguments: two vectors and the name of the distance. What else was said is for
+    /// whoever finds the vectors, and follows as one constant.
     pub(super) fn vector_arguments(&self, mut nodes: Vec<Node>, exprs: &[Expr]) -> Compiled<Vec<Node>> {
         let mut function =
             self.vector_policy(&nodes[0]).or(self.vector_policy(&nodes[1])).unwrap_or_default();
@@ -230,8 +234,18 @@ impl Compiler<'_> {
                 function = named;
             }
         }
+        let mut wishes = match nodes.get(3) {
+            Some(Node::Constant(Value::Object(options))) => options.clone(),
+            _ => Vec::new(),
+        };
+        if let Some(Node::Constant(Value::Bool(true))) = nodes.get(2) {
+            wishes.push((BRUTE_FORCE.to_owned(), Value::Bool(true)));
+        }
         nodes.truncate(2);
         nodes.push(Node::Constant(Value::String(format!("{function:?}"))));
+        if !wishes.is_empty() {
+            nodes.push(Node::Constant(Value::Object(wishes)));
+        }
         Ok(nodes)
     }
 

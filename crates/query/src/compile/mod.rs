@@ -7,7 +7,7 @@
 //! its tags, each with the conjuncts of the filter that can be decided there: `c.n > 1` before the tags
 //! are walked at all.
 
-mod expression;
+pub(crate) mod expression;
 mod group;
 mod order;
 mod scope;

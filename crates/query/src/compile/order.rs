@@ -18,6 +18,8 @@ pub(crate) struct OrderKey {
     pub descending: bool,
     /// The path in the item, where the key is one.
     pub path: Option<Vec<String>>,
+    /// Rows without it are left out: what cannot be compared with a vector is no answer to which is the nearest.
+    pub required: bool,
 }
 
 impl Compiler<'_> {
@@ -47,7 +49,8 @@ impl Compiler<'_> {
                 if group.as_ref().is_some_and(|scope| scope.aggregates.len() > known) {
                     return Err(not_a_path());
                 }
-                keys.push(OrderKey { node, descending: descends(item.direction), path: None });
+                let descending = descends(item.direction);
+                keys.push(OrderKey { node, descending, path: None, required: false });
                 continue;
             }
             let node = self.expression(&item.expr, &mut None)?;
@@ -70,7 +73,7 @@ impl Compiler<'_> {
     fn order_key(&self, node: Node, direction: Option<Direction>, expr: &Expr) -> Compiled<OrderKey> {
         let descending = descends(direction);
         if let Some(path) = document_path(&node, &self.origins) {
-            return Ok(OrderKey { node, descending, path: Some(path) });
+            return Ok(OrderKey { node, descending, path: Some(path), required: false });
         }
         if let Node::Call(function, arguments) = &node {
             match function.name {
@@ -82,20 +85,22 @@ impl Compiler<'_> {
                 }
                 // Rewritten queries say how to sort where the weight of a score turns it round.
                 "_VECTORSCORE" if direction.is_some() => {
-                    return Ok(OrderKey { node, descending, path: None });
+                    return Ok(OrderKey { node, descending, path: None, required: true });
                 }
                 // The most similar first: similarities fall, distances rise.
                 "VECTORDISTANCE" | "_VECTORSCORE" => {
                     let euclidean = arguments.get(2).and_then(Node::as_constant).and_then(Value::as_str)
                         == Some("Euclidean");
-                    return Ok(OrderKey { node, descending: !euclidean, path: None });
+                    return Ok(OrderKey { node, descending: !euclidean, path: None, required: true });
                 }
-                "_FULLTEXTSCORE" => return Ok(OrderKey { node, descending, path: None }),
+                "_FULLTEXTSCORE" => {
+                    return Ok(OrderKey { node, descending, path: None, required: false });
+                }
                 _ => {}
             }
         }
         if self.is_computed_property(expr) {
-            return Ok(OrderKey { node, descending, path: None });
+            return Ok(OrderKey { node, descending, path: None, required: false });
         }
         if matches!(expr.kind, ExprKind::Member(..) | ExprKind::Index(..) | ExprKind::Identifier(_))
             && is_correlated(&node, &self.origins)

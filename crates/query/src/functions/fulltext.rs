@@ -1,24 +1,15 @@
 //! Full-text search without an index: the text is cut into words each time.
 
 use super::{Function, entry};
-use crate::fulltext::{Term, Words, bm25};
+use crate::fulltext::{Term, Words, average, bm25};
 use crate::value::{Eval, Type};
-
-/// A term: a string, or an object with a `term` and how many letters may differ.
-fn term(value: &Eval<'_>) -> Option<Term> {
-    if let Some(text) = value.as_str() {
-        return Some(Term::new(text, 0));
-    }
-    let distance = value.member("distance").as_i64().unwrap_or(0);
-    Some(Term::new(value.member("term").as_str()?, usize::try_from(distance).ok()?.min(2)))
-}
 
 /// Whether terms stand in a text, combined as OR (`any`) or AND.
 fn contains<'a>(arguments: &[Eval<'a>], any: bool) -> Eval<'a> {
     let Some(text) = arguments[0].as_str() else { return Eval::Undefined };
     let text = Words::new(text);
     for wanted in &arguments[1..] {
-        let Some(term) = term(wanted) else { return Eval::Undefined };
+        let Some(term) = Term::of(wanted) else { return Eval::Undefined };
         if (term.count(&text) > 0) == any {
             return Eval::Bool(any);
         }
@@ -30,10 +21,10 @@ fn contains<'a>(arguments: &[Eval<'a>], any: bool) -> Eval<'a> {
 fn score<'a>(arguments: &[Eval<'a>]) -> Option<Eval<'a>> {
     let text = Words::new(arguments[0].as_str()?);
     let documents = arguments[2].as_f64()?;
-    let average = if documents > 0.0 { arguments[3].as_f64()? / documents } else { 0.0 };
+    let average = if documents > 0.0 { average(arguments[3].as_f64()?, documents) } else { 0.0 };
     let mut total = 0.0;
     for (wanted, matching) in arguments[1].elements()?.zip(arguments[4].elements()?) {
-        let hits = term(&wanted)?.count(&text);
+        let hits = Term::of(&wanted)?.count(&text);
         if hits > 0 {
             total += bm25(hits as f64, text.length as f64, documents, average, matching.as_f64()?);
         }

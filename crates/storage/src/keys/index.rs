@@ -6,7 +6,12 @@
 //! | composite | `03`, composite index (u16), encoded components, item reference | - |
 //! | path | `04`, path (u16) | the path above it and the step from there |
 //! | unindexed | `05`, item key | - |
-//! | *kept* | `10`–`1F` spatial, `20`–`2F` full text, `30`–`3F` vectors | |
+//! | cell | `10`, path (u16), cell of a shape (8 bytes), item reference | - |
+//! | word | `20`, path (u16), encoded stem, item reference | length of the text, places of the stem in it |
+//! | length | `21`, path (u16), item reference | length of the text; nothing where it is no text |
+//! | vector | `30`, path (u16), item reference | the vector |
+//! | code | `31`, path (u16), item reference | the vector in few bits |
+//! | *kept* | `11`–`1F` spatial, `22`–`2F` full text, `32`–`3F` vectors | |
 //!
 //! Numbers are big-endian. How a value becomes bytes is `orrery-index`'s business; here it is a part that ends by
 //! itself.
@@ -28,6 +33,13 @@ const TAG_VALUE: u8 = 2;
 const TAG_COMPOSITE: u8 = 3;
 const TAG_PATH: u8 = 4;
 const TAG_UNINDEXED: u8 = 5;
+const TAG_CELL: u8 = 0x10;
+const TAG_WORD: u8 = 0x20;
+const TAG_LENGTH: u8 = 0x21;
+const TAG_VECTOR: u8 = 0x30;
+const TAG_CODE: u8 = 0x31;
+/// Where the tags of search indexes end.
+const TAG_SEARCH_END: u8 = 0x40;
 
 /// How much of an effective partition key stands in a reference.
 pub const REFERENCE_EPK_BYTES: usize = 3;
@@ -47,6 +59,41 @@ pub fn push_value_head(key: &mut Vec<u8>, path: u16) {
 pub fn push_composite_head(key: &mut Vec<u8>, composite: u16) {
     key.push(TAG_COMPOSITE);
     key.extend_from_slice(&composite.to_be_bytes());
+}
+
+/// Appends what the rows of the cells of a path start with.
+pub fn push_cell_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_CELL);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// Appends what the rows of the words of the texts at a path start with.
+pub fn push_word_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_WORD);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// Appends what the rows of the lengths of the texts at a path start with.
+pub fn push_length_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_LENGTH);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// Appends what the rows of the vectors at a path start with.
+pub fn push_vector_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_VECTOR);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// Appends what the rows of the codes of vectors at a path start with.
+pub fn push_code_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_CODE);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// Every row of every search index.
+pub fn searches() -> KeyRange {
+    KeyRange::half_open(Bytes::from_static(&[TAG_CELL]), Bytes::from_static(&[TAG_SEARCH_END]))
 }
 
 /// Every row of every composite index.
@@ -140,6 +187,11 @@ pub fn epk_bytes(item_key: &[u8]) -> Option<usize> {
 pub enum IndexKey<'k> {
     Value { path: u16, rest: &'k [u8] },
     Composite { composite: u16, rest: &'k [u8] },
+    Cell { path: u16, rest: &'k [u8] },
+    Word { path: u16, rest: &'k [u8] },
+    Length { path: u16, rest: &'k [u8] },
+    Vector { path: u16, rest: &'k [u8] },
+    Code { path: u16, rest: &'k [u8] },
     Path { path: u16 },
     Unindexed { item_key: &'k [u8] },
 }
@@ -154,6 +206,21 @@ impl<'k> IndexKey<'k> {
             [TAG_COMPOSITE, high, low, rest @ ..] => {
                 Some(IndexKey::Composite { composite: u16::from_be_bytes([*high, *low]), rest })
             }
+            [TAG_CELL, high, low, rest @ ..] => {
+                Some(IndexKey::Cell { path: u16::from_be_bytes([*high, *low]), rest })
+            }
+            [TAG_WORD, high, low, rest @ ..] => {
+                Some(IndexKey::Word { path: u16::from_be_bytes([*high, *low]), rest })
+            }
+            [TAG_LENGTH, high, low, rest @ ..] => {
+                Some(IndexKey::Length { path: u16::from_be_bytes([*high, *low]), rest })
+            }
+            [TAG_VECTOR, high, low, rest @ ..] => {
+                Some(IndexKey::Vector { path: u16::from_be_bytes([*high, *low]), rest })
+            }
+            [TAG_CODE, high, low, rest @ ..] => {
+                Some(IndexKey::Code { path: u16::from_be_bytes([*high, *low]), rest })
+            }
             [TAG_PATH, high, low] => Some(IndexKey::Path { path: u16::from_be_bytes([*high, *low]) }),
             [TAG_UNINDEXED, item_key @ ..] => Some(IndexKey::Unindexed { item_key }),
             _ => None,
@@ -166,6 +233,11 @@ impl fmt::Display for IndexKey<'_> {
         match self {
             IndexKey::Value { path, rest } => write!(f, "value {path} {}", Hex(rest)),
             IndexKey::Composite { composite, rest } => write!(f, "composite {composite} {}", Hex(rest)),
+            IndexKey::Cell { path, rest } => write!(f, "cell {path} {}", Hex(rest)),
+            IndexKey::Word { path, rest } => write!(f, "word {path} {}", Text(rest)),
+            IndexKey::Length { path, rest } => write!(f, "length {path} {}", Text(rest)),
+            IndexKey::Vector { path, rest } => write!(f, "vector {path} {}", Text(rest)),
+            IndexKey::Code { path, rest } => write!(f, "code {path} {}", Text(rest)),
             IndexKey::Path { path } => write!(f, "path {path}"),
             IndexKey::Unindexed { item_key } => write!(f, "unindexed {}", Text(item_key)),
         }

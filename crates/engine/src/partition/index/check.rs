@@ -3,9 +3,6 @@
 //! For tests and for people who doubt: every item is walked afresh and every row is looked at. What should be there
 //! and is not, and what is there and should not be, is told row by row.
 
-use std::collections::BTreeSet;
-
-use bytes::Bytes;
 use orrery_index as encoding;
 use orrery_storage::{Direction, KeyRange, Table, keys};
 
@@ -13,7 +10,7 @@ use super::super::Partition;
 use super::super::rows::{damaged, decode_item};
 use super::super::target::Target;
 use super::paths::{NewPaths, Paths};
-use super::write::RowMaker;
+use super::write::{RowMaker, Rows};
 use crate::definition::PathStep;
 use crate::error::Result;
 
@@ -30,7 +27,7 @@ impl Partition {
         }
         let dictionary = index.dictionary.read();
         let mut new_paths = NewPaths::default();
-        let mut wanted: BTreeSet<Bytes> = BTreeSet::new();
+        let mut wanted = Rows::new();
         let mut items = snapshot.scan(Table::Items, KeyRange::all(), Direction::Forward);
         while let Some(row) = items.next_row().transpose()? {
             let item = decode_item(row.value)?;
@@ -60,15 +57,22 @@ impl Partition {
             Some(other) => format!("{what} {other}"),
             None => format!("{what} {}", key.escape_ascii()),
         };
-        for range in [keys::index::values(), keys::index::composites(), keys::index::unindexed_items()] {
+        for range in [
+            keys::index::values(),
+            keys::index::composites(),
+            keys::index::searches(),
+            keys::index::unindexed_items(),
+        ] {
             let mut rows = snapshot.scan(Table::Index, range, Direction::Forward);
             while let Some(row) = rows.next_row().transpose()? {
-                if !wanted.remove(&row.key) {
-                    differences.push(tell("should not be there:", &row.key));
+                match wanted.remove(&row.key) {
+                    None => differences.push(tell("should not be there:", &row.key)),
+                    Some(value) if value != row.value => differences.push(tell("differs:", &row.key)),
+                    Some(_) => {}
                 }
             }
         }
-        differences.extend(wanted.iter().map(|key| tell("missing:", key)));
+        differences.extend(wanted.keys().map(|key| tell("missing:", key)));
         Ok(differences)
     }
 }

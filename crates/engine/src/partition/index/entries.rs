@@ -25,6 +25,8 @@ pub struct Entry {
     key: Bytes,
     /// Where the reference to the item begins.
     reference: usize,
+    /// What a row of a search index says about the item.
+    payload: Bytes,
 }
 
 impl Entry {
@@ -41,6 +43,11 @@ impl Entry {
     /// The same without a copy.
     pub fn reference_bytes(&self) -> Bytes {
         self.key.slice(self.reference..)
+    }
+
+    /// What the row says besides. For entries of search indexes.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
     }
 
     /// Whether the entry tells its value exactly. For entries of one path.
@@ -64,6 +71,8 @@ impl Entry {
 pub(super) enum Shape {
     Value,
     Composite(Vec<bool>),
+    /// So many bytes.
+    Fixed(usize),
 }
 
 impl Shape {
@@ -79,6 +88,7 @@ impl Shape {
                 }
                 rest
             }
+            Shape::Fixed(bytes) => body.get(*bytes..)?,
         };
         Some(key.len() - rest.len())
     }
@@ -236,7 +246,8 @@ impl<'v> Entries<'v> {
                 Some(_) => None,
                 None => self.shape.reference(&row.key),
             };
-            let entry = Entry { reference: reference.ok_or_else(|| damaged("index"))?, key: row.key };
+            let reference = reference.ok_or_else(|| damaged("index"))?;
+            let entry = Entry { reference, key: row.key, payload: row.value };
             let taken = self.filter.takes(entry.reference(), self.view.key_definition());
             if taken.ok_or_else(|| damaged("index"))? {
                 return Ok(Some(entry));

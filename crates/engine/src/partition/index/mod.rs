@@ -10,7 +10,7 @@
 //! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
 //! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
-//! - `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `check`: are the
+//! - `search`: rows of search indexes. `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `check`: are the
 //!   rows right?
 
 mod check;
@@ -19,22 +19,25 @@ mod estimate;
 mod paths;
 mod rebuild;
 mod scheme;
+mod search;
 mod view;
 mod walk;
 mod write;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use orrery_model::Raw;
 use orrery_storage::{Direction, Snapshot, Table, keys};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 pub use entries::{Entries, Entry};
 pub use estimate::Estimate;
 pub use scheme::Composite;
-pub use view::{IndexedPath, Items, PartitionView, PathNumber};
+pub use search::VectorForm;
+pub use view::{IndexedPath, Items, PartitionView, PathNumber, SpatialPath, TextPath, VectorPath};
 pub(super) use write::Stage;
 
 use paths::{Dictionary, NewPaths, Paths};
@@ -55,6 +58,8 @@ pub(super) struct Index {
     unindexed: AtomicBool,
     /// Items that a rebuild has done since it began or was taken up.
     rebuilt_items: AtomicU64,
+    /// Words of all texts at a path, as of an LSN: queries ask for them again and again.
+    words: Mutex<HashMap<u16, (u64, u64)>>,
 }
 
 /// A moment in the life of an index, see [`Index::mark`].
@@ -87,6 +92,7 @@ impl Index {
             dictionary: RwLock::new(Dictionary::open(snapshot)?),
             unindexed: AtomicBool::new(unindexed),
             rebuilt_items: AtomicU64::new(0),
+            words: Mutex::default(),
         })
     }
 
@@ -98,6 +104,7 @@ impl Index {
             dictionary: RwLock::new(Dictionary::default()),
             unindexed: AtomicBool::new(false),
             rebuilt_items: AtomicU64::new(0),
+            words: Mutex::default(),
         }
     }
 

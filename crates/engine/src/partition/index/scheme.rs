@@ -17,21 +17,43 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use orrery_index::Grid;
 use orrery_model::PropertyPath;
 use orrery_storage::{Snapshot, Table, keys};
 use serde_json::{Value, json};
 
+use super::search::grid_of;
 use super::walk::{Layout, TIME};
-use crate::definition::{CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep};
-use crate::error::{Error, Result};
+use crate::definition::{
+    CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, VectorIndex,
+};
+use crate::error::Result;
 
 /// Stale policies that are kept apart. A container whose policy is changed more often than this before the first
 /// change is worked off is treated as if anything could be indexed and nothing surely were.
 const STALE_MAX: usize = 8;
 
+/// Of such a container, this many different sets of search indexes are remembered.
+const FORGOTTEN_MAX: usize = 64;
+
 pub(super) const SCHEME: &str = "index-scheme";
 /// Members that items have without storing them, other than the time; their paths have no entries.
 const SYSTEM_NAMES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_lsn"];
+
+/// Members of the indexing policy that say which rows there are.
+const POLICY_MEMBERS: [&str; 8] = [
+    "indexingMode",
+    "automatic",
+    "includedPaths",
+    "excludedPaths",
+    "compositeIndexes",
+    "spatialIndexes",
+    "fullTextIndexes",
+    "vectorIndexes",
+];
+const SEARCH_MEMBERS: [&str; 3] = ["spatialIndexes", "fullTextIndexes", "vectorIndexes"];
+/// Members of the definition that these rest on.
+const BESIDE_MEMBERS: [&str; 3] = ["geospatialConfig", "vectorEmbeddingPolicy", "fullTextPolicy"];
 
 pub(super) struct Scheme {
     pub(super) definition: Arc<ContainerDefinition>,
@@ -57,7 +79,8 @@ impl Stale {
     }
 
     fn read(json: &Value, composites: Vec<u16>) -> Result<Stale> {
-        Ok(Stale { json: json.clone(), policy: IndexingPolicy::parse_rows(json)?, composites })
+        let from = json.as_object().ok_or_else(|| super::super::rows::damaged("index scheme"))?;
+        Ok(Stale { json: json.clone(), policy: IndexingPolicy::parse_rows(from)?, composites })
     }
 }
 
@@ -159,10 +182,7 @@ impl Scheme {
             .collect();
         stale.push(last);
         if stale.len() > STALE_MAX {
-            stale = ["none", "consistent"]
-                .iter()
-                .filter_map(|mode| Stale::read(&json!({ "indexingMode": mode }), Vec::new()).ok())
-                .collect();
+            stale = forgotten(&stale);
         }
         Scheme { definition, composites, stale, next_composite, changes: changes + 1 }
     }
@@ -208,13 +228,15 @@ impl Scheme {
             .into()
     }
 
-    /// The part of the policy that makes rows of values and composites.
+    /// The policy, with the parts of others that its rows depend on.
     fn policy_json(&self) -> Value {
-        let policy = &self.definition.json["indexingPolicy"];
+        let json = &self.definition.json;
         let mut kept = serde_json::Map::new();
-        for name in ["indexingMode", "automatic", "includedPaths", "excludedPaths", "compositeIndexes"] {
-            if let Some(member) = policy.get(name) {
-                kept.insert(name.to_owned(), member.clone());
+        for (from, names) in [(&json["indexingPolicy"], &POLICY_MEMBERS[..]), (json, &BESIDE_MEMBERS[..])] {
+            for name in names {
+                if let Some(member) = from.get(name) {
+                    kept.insert((*name).to_owned(), member.clone());
+                }
             }
         }
         Value::Object(kept)
@@ -246,6 +268,64 @@ impl Scheme {
                     .indexes_scalar()
         };
         covered(&self.definition.indexing) && self.stale.iter().all(|stale| covered(&stale.policy))
+    }
+
+    /// How shapes at a place are divided into cells, where all of them are; and whether others than points may be among them.
+    pub(super) fn spatial_at<'s>(
+        &self,
+        steps: impl Iterator<Item = PathStep<'s>> + Clone,
+    ) -> Option<(Grid, bool)> {
+        if self.is_virtual(steps.clone()) {
+            return None;
+        }
+        let policies =
+            std::iter::once(&self.definition.indexing).chain(self.stale.iter().map(|stale| &stale.policy));
+        let mut found: Option<(Grid, bool)> = None;
+        for policy in policies {
+            let index = policy.spatial_at(steps.clone())?;
+            let grid = grid_of(policy, index);
+            let larger = index.types.iter().any(|kind| *kind != "Point");
+            match &mut found {
+                None => found = Some((grid, larger)),
+                Some((other, any)) if *other == grid => *any |= larger,
+                Some(_) => return None,
+            }
+        }
+        found
+    }
+
+    /// Whether the words of all texts at a place are indexed.
+    pub(super) fn has_words_at(&self, names: &[&str]) -> bool {
+        let first = names.first().map(|name| PathStep::Name(name));
+        let indexed = |policy: &IndexingPolicy| {
+            policy.mode != IndexingMode::None
+                && policy.full_text.iter().any(|path| path.segments().iter().eq(names))
+        };
+        !self.is_virtual(first.into_iter())
+            && indexed(&self.definition.indexing)
+            && self.stale.iter().all(|stale| indexed(&stale.policy))
+    }
+
+    /// The vector index of a place, where it has all vectors.
+    pub(super) fn vectors_at(&self, names: &[&str]) -> Option<&VectorIndex> {
+        let policy = &self.definition.indexing;
+        let first = names.first().map(|name| PathStep::Name(name));
+        if policy.mode == IndexingMode::None || self.is_virtual(first.into_iter()) {
+            return None;
+        }
+        let index = policy.vector.iter().find(|index| index.path.segments().iter().eq(names))?;
+        let has =
+            |stale: &Stale| stale.policy.mode != IndexingMode::None && stale.policy.vector.contains(index);
+        self.stale.iter().all(has).then_some(index)
+    }
+
+    /// Whether a place is not in the stored item but made for it.
+    fn is_virtual<'s>(&self, mut steps: impl Iterator<Item = PathStep<'s>>) -> bool {
+        let Some(PathStep::Name(first)) = steps.next() else { return true };
+        let computed = &self.definition.computed_properties;
+        first == TIME
+            || SYSTEM_NAMES.contains(&first)
+            || computed.iter().any(|property| property.name == first)
     }
 
     /// The composite indexes that have an entry for every item.
@@ -280,10 +360,27 @@ impl Scheme {
     }
 }
 
-impl IndexingPolicy {
-    /// Reads the part of a stored policy that makes rows of values and composites.
-    fn parse_rows(json: &Value) -> Result<IndexingPolicy> {
-        let from = json.as_object().ok_or_else(|| Error::internal("A stored index scheme is damaged."))?;
-        IndexingPolicy::parse(Some(from))
+/// Stands for policies too many to be kept: nothing is surely indexed, and everything may be. Rows of search indexes are not
+/// made for everything, so what was asked for of those is still listed.
+fn forgotten(stale: &[Stale]) -> Vec<Stale> {
+    let mut policies = vec![json!({ "indexingMode": "none" }), json!({ "indexingMode": "consistent" })];
+    for stale in stale.iter().rev() {
+        let mut search = json!({ "includedPaths": [], "excludedPaths": [{ "path": "/*" }] });
+        let mut any = false;
+        for name in SEARCH_MEMBERS {
+            if let Some(indexes) = stale.json.get(name) {
+                any |= indexes.as_array().is_some_and(|indexes| !indexes.is_empty());
+                search[name] = indexes.clone();
+            }
+        }
+        for name in BESIDE_MEMBERS {
+            if let Some(beside) = stale.json.get(name) {
+                search[name] = beside.clone();
+            }
+        }
+        if any && !policies.contains(&search) && policies.len() < FORGOTTEN_MAX {
+            policies.push(search);
+        }
     }
+    policies.iter().filter_map(|policy| Stale::read(policy, Vec::new()).ok()).collect()
 }

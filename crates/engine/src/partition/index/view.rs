@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use orrery_index::{CompositeRange, ValueRange};
+use orrery_index::{Cell, CompositeRange, Grid, ValueRange, prefix_end};
 use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
 use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 
@@ -34,6 +34,7 @@ use super::super::{Partition, Shared, View, upkeep};
 use super::entries::{Entries, Shape};
 use super::paths::Found;
 use super::scheme::{Composite, Scheme};
+use super::search::{VectorForm, form_of};
 use crate::definition::{ContainerDefinition, PathStep};
 use crate::error::Result;
 use crate::item::{Item, Position};
@@ -54,6 +55,31 @@ pub enum IndexedPath {
     NoItem,
     /// The index cannot tell; the items must be read.
     NotIndexed,
+}
+
+/// The cells of the shapes at a path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpatialPath {
+    path: Option<PathNumber>,
+    pub grid: Grid,
+    /// Whether there may be shapes in other than the smallest cells.
+    pub larger: bool,
+}
+
+/// The words of the texts at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextPath {
+    path: Option<PathNumber>,
+}
+
+/// The vectors at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VectorPath {
+    path: Option<PathNumber>,
+    pub form: VectorForm,
+    pub dimensions: usize,
+    /// Whether the index is one that is asked for more candidates.
+    pub is_graph: bool,
 }
 
 /// A consistent view of a partition for one page of a query.
@@ -146,6 +172,128 @@ impl PartitionView {
             Found::Absent => IndexedPath::NoItem,
             Found::Unknown => IndexedPath::NotIndexed,
         }
+    }
+
+    /// What the index knows about shapes at a path; `None` where the items must be read.
+    pub fn spatial(&self, steps: &[PathStep<'_>]) -> Option<SpatialPath> {
+        let (grid, larger) = self.scheme.spatial_at(steps.iter().copied()).filter(|_| self.reliable)?;
+        let path = self.found(steps)?;
+        Some(SpatialPath { path, grid, larger })
+    }
+
+    /// The number of a path; `Some(None)` when no item has it.
+    fn found(&self, steps: &[PathStep<'_>]) -> Option<Option<PathNumber>> {
+        match self.shared.index.dictionary.read().find(steps.iter().copied()) {
+            Found::Path(path) => Some(Some(PathNumber(path))),
+            Found::Absent => Some(None),
+            Found::Unknown => None,
+        }
+    }
+
+    /// Entries of the shapes in a range of cells.
+    pub fn cell_entries(
+        &self,
+        spatial: &SpatialPath,
+        (first, last): (Cell, Cell),
+        span: &Span,
+    ) -> Entries<'_> {
+        let Some(path) = spatial.path else { return Entries::nothing(self) };
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        keys::index::push_cell_head(&mut head, path.0);
+        let (start, end) = (first.to_bytes(), prefix_end(&last.to_bytes()));
+        let shape = Shape::Fixed(start.len());
+        Entries::new(self, &head, (&start, &end), first == last, shape, span, Direction::Forward, None)
+    }
+
+    /// What the index knows about words in the texts at a path; `None` where the items must be read.
+    pub fn text(&self, names: &[&str]) -> Option<TextPath> {
+        if !self.reliable || !self.scheme.has_words_at(names) {
+            return None;
+        }
+        let steps: Vec<PathStep<'_>> = names.iter().map(|name| PathStep::Name(name)).collect();
+        Some(TextPath { path: self.found(&steps)? })
+    }
+
+    /// Texts with a stem, in the order of their items. Their payloads say where it stands.
+    pub fn word_entries(&self, text: &TextPath, stem: &str, span: &Span) -> Entries<'_> {
+        let Some(path) = text.path else { return Entries::nothing(self) };
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        keys::index::push_word_head(&mut head, path.0);
+        let mut start = Vec::with_capacity(stem.len() + 1);
+        orrery_index::encode_stem(&mut start, stem);
+        let (end, shape) = (prefix_end(&start), Shape::Fixed(start.len()));
+        Entries::new(self, &head, (&start, &end), true, shape, span, Direction::Forward, None)
+    }
+
+    /// All texts, in the order of their items. Their payloads say how long they are.
+    pub fn length_entries(&self, text: &TextPath, span: &Span) -> Entries<'_> {
+        let Some(path) = text.path else { return Entries::nothing(self) };
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        keys::index::push_length_head(&mut head, path.0);
+        let bounds = (&head[..], &prefix_end(&head)[..]);
+        Entries::new(self, &[], bounds, true, Shape::Fixed(0), span, Direction::Forward, None)
+    }
+
+    /// What the index knows about vectors at a path; `None` where the items must be read.
+    pub fn vectors(&self, names: &[&str]) -> Option<VectorPath> {
+        let index = self.scheme.vectors_at(names).filter(|_| self.reliable)?;
+        let steps: Vec<PathStep<'_>> = names.iter().map(|name| PathStep::Name(name)).collect();
+        Some(VectorPath {
+            path: self.found(&steps)?,
+            form: form_of(index),
+            dimensions: index.dimensions as usize,
+            is_graph: index.kind == "diskANN",
+        })
+    }
+
+    /// All vectors, in the order of their items. Their payloads are the vectors, or their codes.
+    pub fn vector_entries(&self, vectors: &VectorPath, span: &Span) -> Entries<'_> {
+        let Some(path) = vectors.path else { return Entries::nothing(self) };
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        match vectors.form {
+            VectorForm::Whole(_) => keys::index::push_vector_head(&mut head, path.0),
+            VectorForm::Coded(_) => keys::index::push_code_head(&mut head, path.0),
+        }
+        let bounds = (&head[..], &prefix_end(&head)[..]);
+        Entries::new(self, &[], bounds, true, Shape::Fixed(0), span, Direction::Forward, None)
+    }
+
+    /// How many words all texts of a span have, and how many rows were read to find out. What was found for the whole
+    /// partition is good until something is written.
+    pub fn total_words(&self, text: &TextPath, span: &Span) -> Result<(u64, u64)> {
+        let known = match (span, text.path) {
+            (Span::All, Some(path)) => Some(path.0),
+            _ => None,
+        };
+        let totals = &self.shared.index.words;
+        if let Some(path) = known
+            && let Some((lsn, words)) = totals.lock().get(&path)
+            && *lsn == self.view.lsn
+        {
+            return Ok((*words, 0));
+        }
+        let mut entries = self.length_entries(text, span);
+        let mut words = 0;
+        while let Some(entry) = entries.next_entry()? {
+            if !entry.payload().is_empty() {
+                let (length, _) =
+                    orrery_index::count_places(entry.payload()).ok_or_else(|| damaged("length"))?;
+                words += u64::from(length);
+            }
+        }
+        if let Some(path) = known {
+            totals.lock().insert(path, (self.view.lsn, words));
+        }
+        Ok((words, entries.rows_read()))
+    }
+
+    /// Whether an item has a text at a path.
+    pub fn has_text(&self, text: &TextPath, reference: &[u8]) -> Result<bool> {
+        let Some(path) = text.path else { return Ok(false) };
+        let mut key = Vec::with_capacity(keys::index::HEAD_BYTES + reference.len());
+        keys::index::push_length_head(&mut key, path.0);
+        key.extend_from_slice(reference);
+        Ok(self.snapshot.get(Table::Index, &key)?.is_some_and(|row| !row.is_empty()))
     }
 
     /// The composite indexes that have an entry for every item.

@@ -6,7 +6,7 @@
 //! measured first. An item beyond that has a single row that says so, and the partition's readers do without the
 //! index as long as there is such a row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,11 +17,15 @@ use super::super::target::Target;
 use super::Index;
 use super::paths::{NewPaths, Paths};
 use super::scheme::{SCHEME, Scheme};
+use super::search;
 use super::walk::{ITEM_INDEX_BYTES_MAX, Layout, Version, Walk};
+use crate::definition::IndexingPolicy;
 use crate::item::Item;
 
 /// A value in an array takes at least this much of a document, its slot included.
 const ELEMENT_BYTES_MIN: usize = 3;
+/// What has a row in a search index takes at least this much: a word and the space behind it. Shapes take more for each cell.
+const SEARCH_BYTES_MIN: usize = 2;
 /// What a row takes at most beside the bytes that its value has in the document and the reference.
 const ROW_BYTES_MAX: usize = 32;
 
@@ -67,8 +71,16 @@ impl Stage {
         let dictionary = index.dictionary.read();
         let mut paths = Paths { dictionary: &dictionary, new: &mut self.new_paths };
         let reference = keys::index::reference(target.epk.as_bytes(), &target.key);
-        let large = [old, new].into_iter().flatten().any(|item| may_be_unindexed(item, &reference));
+        let policy = &scheme.definition.indexing;
+        let large = [old, new].into_iter().flatten().any(|item| may_be_unindexed(policy, item, &reference));
         if scheme.stale.is_empty() && !large {
+            if policy.searches() {
+                let paths = Paths { dictionary: &dictionary, new: &mut *paths.new };
+                let (old, new) = (old.map(Item::body), new.map(Item::body));
+                let (gone, rows) = search::difference(policy, paths, &reference, old, new);
+                gone.into_iter().for_each(|key| commit.delete(Table::Index, key));
+                rows.into_iter().for_each(|(key, value)| commit.put(Table::Index, key, value));
+            }
             let rows = Walk::rows(scheme.layout(), paths, &reference, old.map(version), new.map(version));
             let bytes = Bytes::from(rows.bytes);
             let mut start = 0;
@@ -83,7 +95,7 @@ impl Stage {
             return rows.terms;
         }
         let mut maker = RowMaker { paths, target, reference: &reference };
-        let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
+        let (mut before, mut after) = (Rows::new(), Rows::new());
         if let Some(old) = old {
             for layout in scheme.stale.iter().map(|stale| stale.layout()).chain([scheme.layout()]) {
                 maker.add(&mut before, layout, old);
@@ -93,13 +105,13 @@ impl Stage {
             self.unindexed |= maker.add(&mut after, scheme.layout(), new);
         }
         paths = maker.paths;
-        for key in before.difference(&after) {
+        for key in before.keys().filter(|key| !after.contains_key(*key)) {
             commit.delete(Table::Index, key.clone());
         }
-        for key in &after {
+        for (key, value) in &after {
             // Under a settled scheme what both versions have is there already.
-            if !scheme.stale.is_empty() || !before.contains(key) {
-                commit.put(Table::Index, key.clone(), Bytes::new());
+            if !scheme.stale.is_empty() || before.get(key) != Some(value) {
+                commit.put(Table::Index, key.clone(), value.clone());
             }
         }
         Walk::terms(scheme.layout(), paths, old.map(version), new.map(version))
@@ -119,25 +131,26 @@ impl Stage {
         let reference = keys::index::reference(target.epk.as_bytes(), &target.key);
         let paths = Paths { dictionary: &dictionary, new: &mut self.new_paths };
         let mut maker = RowMaker { paths, target, reference: &reference };
-        let stale: Vec<BTreeSet<Bytes>> = scheme
+        let stale: Vec<Rows> = scheme
             .stale
             .iter()
             .map(|stale| {
-                let mut rows = BTreeSet::new();
+                let mut rows = Rows::new();
                 maker.add(&mut rows, stale.layout(), item);
                 rows
             })
             .collect();
-        let mut present = BTreeSet::new();
+        let mut present = Rows::new();
         self.unindexed |= maker.add(&mut present, scheme.layout(), item);
-        let gone: BTreeSet<&Bytes> = stale.iter().flatten().filter(|row| !present.contains(*row)).collect();
+        let stale_keys = stale.iter().flat_map(Rows::keys);
+        let gone: BTreeSet<&Bytes> = stale_keys.filter(|key| !present.contains_key(*key)).collect();
         for key in gone {
             commit.delete(Table::Index, key.clone());
         }
-        for key in &present {
+        for (key, value) in &present {
             // What every policy asked for is there, whichever the item's rows follow.
-            if !stale.iter().all(|rows| rows.contains(key)) {
-                commit.put(Table::Index, key.clone(), Bytes::new());
+            if !stale.iter().all(|rows| rows.get(key) == Some(value)) {
+                commit.put(Table::Index, key.clone(), value.clone());
             }
         }
     }
@@ -167,6 +180,9 @@ impl Stage {
     }
 }
 
+/// Rows by key.
+pub(super) type Rows = BTreeMap<Bytes, Bytes>;
+
 /// Whole sets of rows.
 pub(super) struct RowMaker<'w, 'd> {
     pub(super) paths: Paths<'d>,
@@ -176,17 +192,21 @@ pub(super) struct RowMaker<'w, 'd> {
 
 impl RowMaker<'_, '_> {
     /// Adds the rows of a version under a policy. Returns whether it is one that is too large for rows.
-    pub(super) fn add(&mut self, to: &mut BTreeSet<Bytes>, layout: Layout<'_>, item: &Item) -> bool {
+    pub(super) fn add(&mut self, to: &mut Rows, layout: Layout<'_>, item: &Item) -> bool {
         let paths = Paths { dictionary: self.paths.dictionary, new: &mut *self.paths.new };
         let rows = Walk::rows(layout, paths, self.reference, None, Some(version(item)));
-        if rows.bytes.len() > ITEM_INDEX_BYTES_MAX {
-            to.insert(keys::index::unindexed(&self.target.key));
+        let mut searches = Rows::new();
+        let paths = Paths { dictionary: self.paths.dictionary, new: &mut *self.paths.new };
+        let bytes = search::collect(layout.policy, paths, self.reference, item.body(), &mut searches);
+        if rows.bytes.len() + bytes > ITEM_INDEX_BYTES_MAX {
+            to.insert(keys::index::unindexed(&self.target.key), Bytes::new());
             return true;
         }
+        to.append(&mut searches);
         let bytes = Bytes::copy_from_slice(&rows.bytes);
         let mut start = 0;
         for change in &rows.changes {
-            to.insert(bytes.slice(start..change.end));
+            to.insert(bytes.slice(start..change.end), Bytes::new());
             start = change.end;
         }
         false
@@ -194,8 +214,11 @@ impl RowMaker<'_, '_> {
 }
 
 /// Whether the rows of a version could exceed the limit, judging by its size alone.
-fn may_be_unindexed(item: &Item, reference: &[u8]) -> bool {
-    let rows_max = item.document.len() / ELEMENT_BYTES_MIN;
+fn may_be_unindexed(policy: &IndexingPolicy, item: &Item, reference: &[u8]) -> bool {
+    let mut rows_max = item.document.len() / ELEMENT_BYTES_MIN;
+    if policy.searches() {
+        rows_max += item.document.len() / SEARCH_BYTES_MIN;
+    }
     rows_max * (reference.len() + ROW_BYTES_MAX) + 2 * item.document.len() > ITEM_INDEX_BYTES_MAX
 }
 

@@ -1,0 +1,197 @@
+//! The nearest vectors, from the rows of a vector index.
+//!
+//! A scan over these rows compares every vector of the span with the one that is wanted; nothing else of the items is read. Whole
+//! vectors are compared as they are, and the scan knows how far off it may be: whatever could still be among the nearest is
+//! loaded, and the evaluator decides, so that the answer is exact. Codes tell roughly: of the likeliest some times as many as
+//! are wanted are loaded and decided about. Beside a filter the likeliest are tried one after the other until enough have passed.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use bytes::Bytes;
+use orrery_index::{Likeness, Metric, Probe};
+use orrery_query::access::{Filter, Nearest, Place};
+use orrery_query::{DistanceFunction, SortPosition};
+
+use super::QueryPosition;
+use super::run::{Ran, Run};
+use crate::partition::index::{VectorForm, VectorPath};
+
+/// Vectors whose likeness is kept beside a filter; with more, all items are read.
+const COMPARED_MAX: usize = 4_000_000;
+/// Loaded for each wanted row, unless the query says otherwise: by an index of codes, and by one that would be a graph.
+const LIST_MULTIPLIER: u32 = 5;
+const GRAPH_MULTIPLIER: u32 = 10;
+/// Loaded in any case.
+const LIST_MIN: usize = 32;
+/// Candidates that are collected before those without a chance are dropped, for each wanted row and besides.
+const SLACK_FACTOR: usize = 4;
+const SLACK: usize = 1_024;
+/// Candidates of a filter that are compared as they are.
+const FEW_CANDIDATES: usize = 256;
+
+/// A vector that may be among the nearest. What cannot be compared has no likeness and is asked first.
+struct Candidate {
+    at_most: f64,
+    at_least: f64,
+    reference: Bytes,
+}
+
+impl<'q> Run<'q> {
+    /// A page of a query for the nearest vectors; `None` where no index helps.
+    pub(super) fn nearest(
+        &mut self,
+        place: &Place,
+        wanted: &Nearest,
+        after: Option<&SortPosition>,
+        passed: u64,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let Some(vectors) = place.names().and_then(|names| self.view.vectors(&names)) else {
+            return Ok(None);
+        };
+        let needs = self.query.prepared.needs();
+        let rows = needs.top.or(needs.limit).map(|rows| rows.saturating_add(needs.offset.unwrap_or(0)));
+        let Some(rows) = rows.and_then(|rows| usize::try_from(rows).ok()) else { return Ok(None) };
+        let coded = matches!(vectors.form, VectorForm::Coded(_));
+        // Codes are no brute force.
+        if wanted.vector.len() != vectors.dimensions || wanted.brute_force && coded || rows == 0 {
+            return Ok(None);
+        }
+        let list = if coded { list_size(&vectors, wanted, rows) } else { rows };
+        let tuning = &self.query.tuning;
+        let (loads, items) = (list as u64, self.view.item_count());
+        if loads.saturating_mul(tuning.load_cost) > items.saturating_mul(tuning.scan_cost) {
+            return Ok(None);
+        }
+        let filtered = !matches!(self.filter, Filter::Everything);
+        let candidates = if filtered { self.candidates()? } else { None };
+        if let Some(few) = candidates.as_ref().filter(|all| all.len() <= FEW_CANDIDATES.max(list)) {
+            return self.sorted_in_memory(after, passed, Some(few.clone())).map(Some);
+        }
+        let members: Option<HashSet<Bytes>> =
+            candidates.map(|all| all.into_iter().map(|candidate| candidate.reference).collect());
+        // What is over and not removed yet takes no place among the nearest.
+        let keep = if filtered || !self.view.hides_nothing()? { None } else { Some(list) };
+        let Some(mut found) = self.compared(&vectors, wanted, members.as_ref(), keep)? else {
+            return Ok(None);
+        };
+        self.report.ranked(if coded { "codes of vectors" } else { "vectors" }, place);
+        found.sort_unstable_by(|left, right| {
+            right.at_most.total_cmp(&left.at_most).then_with(|| left.reference.cmp(&right.reference))
+        });
+        let mut execution = self.execution(after, passed);
+        // The lowest likeness that the wanted rows have at least.
+        let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::new();
+        for (tried, candidate) in found.iter().enumerate() {
+            let reached = best.peek().filter(|_| best.len() >= list);
+            if reached.is_some_and(|reached| coded || candidate.at_most < reached.0.0) {
+                break;
+            }
+            let before = execution.matched();
+            self.push_reference(&mut execution, &candidate.reference)?;
+            if execution.matched() > before && candidate.at_most.is_finite() {
+                best.push(Reverse(Ordered(candidate.at_least)));
+                if best.len() > list {
+                    best.pop();
+                }
+            }
+            if self.is_tedious(tried as u64, best.len()) {
+                return self.sorted_in_memory(after, passed, None).map(Some);
+            }
+        }
+        self.finish(&mut execution)?;
+        Ok(Some(self.after_page(&execution)))
+    }
+
+    /// The vectors that may be among the nearest `keep`, or all of them.
+    fn compared(
+        &mut self,
+        vectors: &VectorPath,
+        wanted: &Nearest,
+        members: Option<&HashSet<Bytes>>,
+        keep: Option<usize>,
+    ) -> Ran<Option<Vec<Candidate>>> {
+        let Some(mut compare) = comparison(vectors, wanted) else { return Ok(None) };
+        let view = self.view;
+        let mut entries = view.vector_entries(vectors, self.query.span);
+        let mut found: Vec<Candidate> = Vec::new();
+        let mut threshold = f64::NEG_INFINITY;
+        let slack = keep.map_or(COMPARED_MAX, |keep| keep.saturating_mul(SLACK_FACTOR).saturating_add(SLACK));
+        while let Some(entry) = entries.next_entry()? {
+            self.check_cancelled()?;
+            if members.is_some_and(|members| !members.contains(entry.reference())) {
+                continue;
+            }
+            let (at_most, at_least) = match compare(entry.payload()) {
+                Some(likeness) if likeness.value.is_nan() => continue,
+                Some(Likeness { value, error }) => (value + error, value - error),
+                None => (f64::INFINITY, f64::NEG_INFINITY),
+            };
+            if at_most < threshold {
+                continue;
+            }
+            found.push(Candidate { at_most, at_least, reference: entry.reference_bytes() });
+            if found.len() > slack {
+                let Some(keep) = keep.filter(|keep| *keep > 0) else { return Ok(None) };
+                found
+                    .select_nth_unstable_by(keep - 1, |left, right| right.at_least.total_cmp(&left.at_least));
+                threshold = found[keep - 1].at_least;
+                found.retain(|candidate| candidate.at_most >= threshold);
+                if found.len() > COMPARED_MAX {
+                    return Ok(None);
+                }
+            }
+        }
+        self.metrics.index_entries += entries.rows_read();
+        Ok(Some(found))
+    }
+}
+
+/// Compares the vector of a row with the wanted one; `None` where only the item can tell.
+type Comparison = Box<dyn FnMut(&[u8]) -> Option<Likeness>>;
+
+fn comparison(vectors: &VectorPath, wanted: &Nearest) -> Option<Comparison> {
+    let metric = match wanted.function {
+        DistanceFunction::Cosine => Metric::Cosine,
+        DistanceFunction::DotProduct => Metric::DotProduct,
+        DistanceFunction::Euclidean => Metric::Euclidean,
+    };
+    Some(match vectors.form {
+        VectorForm::Whole(_) => {
+            let mut probe = Probe::new(&wanted.vector, metric)?;
+            Box::new(move |row| probe.compare(row))
+        }
+        VectorForm::Coded(quantizer) => {
+            let probe = quantizer.probe(&wanted.vector, metric)?;
+            Box::new(move |row| Some(Likeness { value: f64::from(probe.compare(row)?), error: 0.0 }))
+        }
+    })
+}
+
+/// How many of the likeliest are looked at.
+fn list_size(vectors: &VectorPath, wanted: &Nearest, rows: usize) -> usize {
+    let list = wanted.list_multiplier.unwrap_or(LIST_MULTIPLIER);
+    let multiplier = match vectors.is_graph {
+        true => list.max(wanted.graph_multiplier.unwrap_or(GRAPH_MULTIPLIER)),
+        false => list,
+    };
+    rows.saturating_mul(multiplier.max(1) as usize).max(LIST_MIN)
+}
+
+/// Numbers in their order.
+#[derive(PartialEq)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Ordered) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

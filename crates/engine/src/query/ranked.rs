@@ -1,0 +1,273 @@
+//! The best first, from a search index: the scores of all items are known before any of them is loaded.
+//!
+//! Items are loaded from the best score on, all of one score together, until there are enough rows that passed the filter; the
+//! evaluator computes their scores again and puts them in order, so that rows, ties and positions are those of any sorted query.
+//! Texts without any of the terms have the score 0 and follow in order of creation. Only where that is still not enough, or the
+//! filter lets so little through that one item after the other would cost more, everything is read.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use bytes::Bytes;
+use orrery_model::Value;
+use orrery_query::access::{Filter, Ranking, Statistic};
+use orrery_query::fulltext::Scorer;
+use orrery_query::{Execution, SortPosition};
+use orrery_storage::keys;
+
+use super::QueryPosition;
+use super::run::{Ran, Run};
+use super::search;
+use super::terms::TermHits;
+use crate::error::Error;
+use crate::partition::Span;
+use crate::partition::index::TextPath;
+
+/// Texts whose scores are kept; a query with more reads all items.
+const SCORED_TEXTS_MAX: usize = 1_000_000;
+/// How many more items than are wanted are listed in order of creation, because some will not count.
+const SPARE_FACTOR: usize = 4;
+/// Candidates of a filter, for each wanted row, that are all loaded instead.
+const FEW_CANDIDATES: usize = 2;
+
+/// Texts by item: how often each term stands in them, and how long they are.
+type Texts = HashMap<Bytes, (Vec<u32>, u32)>;
+
+/// What ranked pages have in common.
+struct Page<'p> {
+    after: Option<&'p SortPosition>,
+    passed: u64,
+    /// Rows that complete the page, and one that tells whether there is another.
+    need: usize,
+    /// The items that the filter leads to, where it does.
+    members: Option<HashSet<Bytes>>,
+}
+
+impl<'q> Run<'q> {
+    /// A page of a query that sorts by a score which a search index knows; `None` where there is none.
+    pub fn ranked(
+        &mut self,
+        after: Option<&SortPosition>,
+        passed: u64,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let (place, scorer) = match self.query.prepared.ranking() {
+            Some(Ranking::Text { place, scorer }) => (place, scorer),
+            Some(Ranking::Vector { place, wanted }) => return self.nearest(&place, &wanted, after, passed),
+            None => return Ok(None),
+        };
+        let Some(path) = search::text(self.view, &place) else { return Ok(None) };
+        let Some(need) = self.needed(passed) else { return Ok(None) };
+        let candidates = match self.filter {
+            Filter::Everything => None,
+            _ => self.candidates()?,
+        };
+        if let Some(few) = candidates.as_ref().filter(|all| all.len() <= FEW_CANDIDATES * need) {
+            return self.sorted_in_memory(after, passed, Some(few.clone())).map(Some);
+        }
+        let members = candidates.map(|all| all.into_iter().map(|candidate| candidate.reference).collect());
+        let page = Page { after, passed, need, members };
+        self.report.ranked("score", &place);
+        self.ranked_texts(&page, &path, &scorer)
+    }
+
+    /// How many rows a page needs from its position on; `None` where the query does not say when it has enough.
+    fn needed(&self, passed: u64) -> Option<usize> {
+        let needs = self.query.prepared.needs();
+        let offset = needs.offset.unwrap_or(0);
+        let all = needs.top.or(needs.limit)?.saturating_add(offset);
+        let left = all.saturating_sub(passed);
+        let page = offset.saturating_sub(passed).saturating_add(self.query.limits.rows as u64 + 1);
+        usize::try_from(left.min(page)).ok()
+    }
+
+    fn ranked_texts(
+        &mut self,
+        page: &Page<'_>,
+        path: &TextPath,
+        scorer: &Scorer,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let Some(texts) = self.texts(page, path, scorer)? else { return Ok(None) };
+        let mut scores: Vec<(f64, &Bytes)> = texts
+            .iter()
+            .map(|(reference, (hits, length))| (scorer.score(hits, *length), reference))
+            .collect();
+        if let Some(after) = page.after {
+            // What has no text comes last, and is not found here.
+            let Some(Value::Number(reached)) = after.keys.first() else { return Ok(None) };
+            scores.retain(|(score, _)| *score <= reached.as_f64());
+        }
+        scores.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
+        let mut execution = self.execution(page.after, page.passed);
+        let mut tried: u64 = 0;
+        let mut rest = scores.as_slice();
+        while let Some((best, _)) = rest.first()
+            && execution.held() < page.need
+        {
+            let same = rest.iter().take_while(|(score, _)| score == best).count();
+            let (run, behind) = rest.split_at(same);
+            for (_, reference) in run {
+                self.push_reference(&mut execution, reference)?;
+            }
+            tried += same as u64;
+            rest = behind;
+            if self.is_tedious(tried, execution.held()) {
+                return self.sorted_in_memory(page.after, page.passed, None).map(Some);
+            }
+        }
+        if execution.held() < page.need {
+            let complete = match &page.members {
+                Some(members) => {
+                    for reference in members.iter().filter(|reference| !texts.contains_key(*reference)) {
+                        self.push_reference(&mut execution, reference)?;
+                    }
+                    true
+                }
+                None => self.push_without_hits(&mut execution, page, path, &texts)?,
+            };
+            if !complete {
+                return self.sorted_in_memory(page.after, page.passed, None).map(Some);
+            }
+        }
+        self.finish(&mut execution)?;
+        Ok(Some(self.after_page(&execution)))
+    }
+
+    /// The texts with at least one of the terms: how often each stands in them, and how long they are.
+    fn texts(&mut self, page: &Page<'_>, path: &TextPath, scorer: &Scorer) -> Ran<Option<Texts>> {
+        let mut texts = Texts::new();
+        for (at, term) in scorer.terms.iter().enumerate() {
+            let mut hits = TermHits::new(self.view, path, term, self.query.span);
+            while let Some(hit) = hits.next_hit()? {
+                self.check_cancelled()?;
+                if page.members.as_ref().is_some_and(|members| !members.contains(&hit.reference)) {
+                    continue;
+                }
+                let (counts, length) =
+                    texts.entry(hit.reference).or_insert_with(|| (vec![0; scorer.terms.len()], 0));
+                counts[at] = hit.count;
+                *length = hit.length;
+                if texts.len() > SCORED_TEXTS_MAX {
+                    return Ok(None);
+                }
+            }
+            self.metrics.index_entries += hits.read();
+        }
+        Ok(Some(texts))
+    }
+
+    pub(super) fn push_reference(&mut self, execution: &mut Execution<'q>, reference: &[u8]) -> Ran<()> {
+        self.check_cancelled()?;
+        let key = self.view.item_key(reference)?;
+        if let Some(item) = self.load(&key)? {
+            self.push(execution, &item)?;
+        }
+        Ok(())
+    }
+
+    /// Whether so many items were loaded for so few rows that reading all of them in a row is better.
+    pub(super) fn is_tedious(&self, tried: u64, held: usize) -> bool {
+        let tuning = &self.query.tuning;
+        let idle = tried.saturating_sub(held as u64);
+        idle.saturating_mul(tuning.load_cost) > self.view.item_count().saturating_mul(tuning.scan_cost)
+    }
+
+    /// Pushes texts without any of the terms, in order of creation. False: there are not enough of them.
+    fn push_without_hits(
+        &mut self,
+        execution: &mut Execution<'q>,
+        page: &Page<'_>,
+        path: &TextPath,
+        texts: &Texts,
+    ) -> Ran<bool> {
+        let from = match page.after {
+            Some(after) if after.keys.first() == Some(&Value::from(0.0)) => after.number,
+            _ => 0,
+        };
+        let most = texts.len() + SPARE_FACTOR * page.need;
+        let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
+        let mut orders = self.view.orders(self.query.span);
+        while let Some((number, key)) = orders.next_order()? {
+            self.check_cancelled()?;
+            if number >= from {
+                earliest.push((number, key));
+                if earliest.len() > most {
+                    earliest.pop();
+                }
+            }
+        }
+        for (_, key) in earliest.into_sorted_vec() {
+            self.check_cancelled()?;
+            let epk = keys::ItemKey::decode(&key).ok_or_else(damaged)?.epk;
+            let reference = keys::index::reference(&epk, &key);
+            if texts.contains_key(&reference[..]) || !self.view.has_text(path, &reference)? {
+                continue;
+            }
+            if let Some(item) = self.load(&key)? {
+                self.push(execution, &item)?;
+            }
+            if execution.held() >= page.need {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    // ---- statistics
+
+    /// The numbers that a query about all items asks for, where the index tells them.
+    pub fn statistics(&mut self, statistics: &[Statistic]) -> Ran<Option<Vec<u64>>> {
+        let (view, span) = (self.view, self.query.span);
+        if !view.hides_nothing()? {
+            return Ok(None);
+        }
+        let mut totals = Vec::with_capacity(statistics.len());
+        for statistic in statistics {
+            let path = match statistic {
+                Statistic::Items => None,
+                Statistic::Words(place) | Statistic::Texts(place, _) => match search::text(view, place) {
+                    None => return Ok(None),
+                    path => path.map(|path| (path, place)),
+                },
+            };
+            if let Some((_, place)) = path {
+                self.report.used(place);
+            }
+            totals.push(match (statistic, path) {
+                (Statistic::Words(_), Some((path, _))) => {
+                    let (words, read) = view.total_words(&path, span)?;
+                    self.metrics.index_entries += read;
+                    words
+                }
+                (Statistic::Texts(_, term), Some((path, _))) => {
+                    let mut hits = TermHits::new(view, &path, term, span);
+                    let mut count = 0;
+                    while hits.next_hit()?.is_some() {
+                        self.check_cancelled()?;
+                        count += 1;
+                    }
+                    self.metrics.index_entries += hits.read();
+                    count
+                }
+                _ => self.items_of_span()?,
+            });
+        }
+        Ok(Some(totals))
+    }
+
+    /// How many items there are. Only while nothing is hidden.
+    fn items_of_span(&mut self) -> Ran<u64> {
+        if matches!(self.query.span, Span::All) {
+            return Ok(self.view.item_count());
+        }
+        let mut orders = self.view.orders(self.query.span);
+        let mut count = 0;
+        while orders.next_order()?.is_some() {
+            self.check_cancelled()?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+fn damaged() -> Error {
+    Error::internal("An order row is damaged.")
+}
