@@ -44,8 +44,12 @@ struct State<T> {
 pub(crate) struct Gather {
     /// Entries that are worth waiting for.
     pub(crate) entries: usize,
+    /// How long to wait, and again as long for more if some came meanwhile.
     pub(crate) wait: Duration,
 }
+
+/// How often a group waits for more, as long as some come.
+const GATHER_TURNS_MAX: u32 = 4;
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Queue<T> {
@@ -120,10 +124,22 @@ impl<T> Queue<T> {
         if state.entries.len() < gather.entries && !state.woken && !state.ended {
             // One wait for all of them, instead of one for the first and another for the rest: each costs two switches
             // of threads.
-            let deadline = Instant::now() + gather.wait;
+            let mut deadline = Instant::now() + gather.wait;
+            let (mut seen, mut turns) = (state.entries.len(), 1);
             state.wanted = gather.entries;
             // Whoever brings what is wanted resets the mark.
-            while state.wanted > 0 && !self.not_empty.wait_until(&mut state, deadline).timed_out() {}
+            while state.wanted > 0 {
+                if !self.not_empty.wait_until(&mut state, deadline).timed_out() {
+                    continue;
+                }
+                // Where some came the others are on their way: a flush without them costs as much as one with them.
+                let came = state.entries.len() > std::mem::replace(&mut seen, state.entries.len());
+                if !came || turns == GATHER_TURNS_MAX {
+                    break;
+                }
+                turns += 1;
+                deadline += gather.wait;
+            }
         }
         while state.entries.is_empty() && !state.woken {
             if state.ended {
@@ -256,6 +272,25 @@ mod tests {
         group.clear();
         assert!(queue.take(&mut group, Gather { entries: 2, wait: Duration::from_secs(60) }));
         assert_eq!(group, [4, 5]);
+    }
+
+    #[test]
+    fn a_group_waits_on_while_writers_keep_coming() {
+        let queue = Arc::new(Queue::new());
+        let thread = std::thread::spawn({
+            let queue = queue.clone();
+            move || {
+                for number in 0..3 {
+                    std::thread::sleep(Duration::from_millis(150));
+                    queue.push(number, 1);
+                }
+            }
+        });
+        let mut group = Vec::new();
+        // Each wait is too short for all of them, but one comes in each.
+        assert!(queue.take(&mut group, Gather { entries: 3, wait: Duration::from_millis(200) }));
+        assert_eq!(group, [0, 1, 2]);
+        thread.join().expect("no panic");
     }
 
     #[test]
