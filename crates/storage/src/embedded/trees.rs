@@ -182,8 +182,13 @@ impl Trees {
 fn configure(config: Config, table: Table) -> Config {
     let config = config.data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4));
     match table {
-        // Read by exact key: filters answer misses, and filter and index blocks stay in memory.
+        // Read by exact key: filters answer misses, and filter and index blocks stay in memory. What a flush writes is soon
+        // written again by compaction, which compresses it.
         Table::Items => config
+            .data_block_compression_policy(CompressionPolicy::new([
+                CompressionType::None,
+                CompressionType::Lz4,
+            ]))
             .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(
                 BLOOM_BITS_PER_KEY,
             ))))
