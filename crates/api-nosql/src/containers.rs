@@ -51,11 +51,13 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
                 headers::RESOURCE_QUOTA,
                 headers::text_value(&format!("{}{scripts_quota}", crate::items::QUOTA)),
             )
-            .set(headers::RESOURCE_USAGE, {
-                let mut text = crate::items::usage_text(usage);
-                text.extend_from_slice(scripts_usage.as_bytes());
-                headers::value(text)
-            })
+            .set(
+                headers::RESOURCE_USAGE,
+                headers::short(|text| {
+                    crate::items::push_usage(text, usage);
+                    text.extend_from_slice(scripts_usage.as_bytes());
+                }),
+            )
             .set(headers::INDEX_PROGRESS, headers::number(u64::from(container.index_progress())));
     }
     if context.flag(headers::POPULATE_STATISTICS) {

@@ -4,9 +4,10 @@
 //! written once and shared by the five headers that repeat it. `Answer` collects the headers of a success; an
 //! `ApiError` is turned into one at the end of the request.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, PRAGMA};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -127,10 +128,27 @@ pub fn text_value(text: &str) -> HeaderValue {
         .unwrap_or_else(|| value(utf8_percent_encode(text, HEADER_UNSAFE).to_string().into_bytes()))
 }
 
+/// Values of some dozens of answers share a block of this size.
+const BLOCK_BYTES: usize = 4096;
+
+/// A short value that is made for one answer. An answer has about ten of them: they are written one behind the other
+/// into a block of the thread, which goes when the last answer that has a piece of it has gone.
+pub fn short(write: impl FnOnce(&mut Vec<u8>)) -> HeaderValue {
+    thread_local!(static ROOM: RefCell<(Vec<u8>, BytesMut)> = RefCell::default());
+    ROOM.with_borrow_mut(|(text, block)| {
+        text.clear();
+        write(text);
+        if block.capacity() < text.len() {
+            *block = BytesMut::with_capacity(BLOCK_BYTES.max(text.len()));
+        }
+        block.extend_from_slice(text);
+        let piece = block.split().freeze();
+        HeaderValue::from_maybe_shared(piece).unwrap_or_else(|_| HeaderValue::from_static(""))
+    })
+}
+
 pub fn number(value_to_write: u64) -> HeaderValue {
-    let mut text = Vec::with_capacity(20);
-    push_u64(&mut text, value_to_write);
-    value(text)
+    short(|text| push_u64(text, value_to_write))
 }
 
 /// Where in the history of a partition an answer was made.
@@ -211,9 +229,7 @@ impl Answer {
     }
 
     pub fn charge(mut self, charge_ru: f64) -> Answer {
-        let mut text = Vec::with_capacity(12);
-        push_charge(&mut text, charge_ru);
-        self.headers.insert(REQUEST_CHARGE, value(text));
+        self.headers.insert(REQUEST_CHARGE, short(|text| push_charge(text, charge_ru)));
         self.charge_ru = charge_ru;
         self
     }
@@ -280,16 +296,16 @@ impl Answer {
 /// Milliseconds with three decimals.
 fn duration(started: Instant) -> HeaderValue {
     let microseconds = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let mut text = Vec::with_capacity(16);
-    push_u64(&mut text, microseconds / 1000);
     let rest = microseconds % 1000;
-    text.extend_from_slice(&[
-        b'.',
-        b'0' + (rest / 100) as u8,
-        b'0' + (rest / 10 % 10) as u8,
-        b'0' + (rest % 10) as u8,
-    ]);
-    value(text)
+    short(|text| {
+        push_u64(text, microseconds / 1000);
+        text.extend_from_slice(&[
+            b'.',
+            b'0' + (rest / 100) as u8,
+            b'0' + (rest / 10 % 10) as u8,
+            b'0' + (rest % 10) as u8,
+        ]);
+    })
 }
 
 #[cfg(test)]
@@ -310,6 +326,17 @@ mod tests {
             assert_eq!(answer.headers[name], want, "{name}");
         }
         assert_eq!(answer.headers["x-ms-documentdb-partitionkeyrangeid"], "3");
+    }
+
+    #[test]
+    fn short_values_stay_what_they_were_when_others_are_written() {
+        let values: Vec<HeaderValue> = (0..5000).map(|n| number(n * 1_000_003)).collect();
+        for (n, value) in values.iter().enumerate() {
+            assert_eq!(value, &(n * 1_000_003).to_string());
+        }
+        let long = "x".repeat(3 * BLOCK_BYTES);
+        assert_eq!(short(|text| text.extend_from_slice(long.as_bytes())), long);
+        assert_eq!(short(|text| text.extend_from_slice(b"a\nb")), "", "nothing that no header may hold");
     }
 
     #[test]

@@ -172,28 +172,23 @@ pub fn usage_headers(target: &Target, at: At) -> [(HeaderName, HeaderValue); 2] 
     let usage = partition.map(|partition| partition.usage()).unwrap_or_default();
     [
         (headers::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA)),
-        (headers::RESOURCE_USAGE, headers::value(usage_text(usage))),
+        (headers::RESOURCE_USAGE, headers::short(|text| push_usage(text, usage))),
     ]
 }
 
-pub fn usage_text(usage: Usage) -> Vec<u8> {
+pub fn push_usage(text: &mut Vec<u8>, usage: Usage) {
     let size_kb = usage.size_bytes.div_ceil(1024);
-    let mut text = Vec::with_capacity(96);
     text.extend_from_slice(b"documentSize=0;documentsSize=");
-    push_u64(&mut text, size_kb);
+    push_u64(text, size_kb);
     text.extend_from_slice(b";documentsCount=");
-    push_u64(&mut text, usage.items);
+    push_u64(text, usage.items);
     text.extend_from_slice(b";collectionSize=");
-    push_u64(&mut text, size_kb);
+    push_u64(text, size_kb);
     text.push(b';');
-    text
 }
 
 fn etag_of(answer: Answer, item: &Item) -> Answer {
-    match HeaderValue::from_bytes(&item.etag.text()) {
-        Ok(etag) => answer.set(ETAG, etag),
-        Err(_) => answer,
-    }
+    answer.set(ETAG, headers::short(|text| text.extend_from_slice(&item.etag.text())))
 }
 
 pub fn at(position: Position) -> At {

@@ -51,11 +51,11 @@ fn parse_lsn(text: &str) -> Result<u64, InvalidToken> {
 }
 
 pub fn header(range: u32, lsn: u64) -> HeaderValue {
-    let mut text = Vec::with_capacity(24);
-    push_u64(&mut text, u64::from(range));
-    text.extend_from_slice(b":-1#");
-    push_u64(&mut text, lsn);
-    crate::headers::value(text)
+    crate::headers::short(|text| {
+        push_u64(text, u64::from(range));
+        text.extend_from_slice(b":-1#");
+        push_u64(text, lsn);
+    })
 }
 
 #[cfg(test)]

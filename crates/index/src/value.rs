@@ -114,12 +114,29 @@ fn encode_string(out: &mut Vec<u8>, text: &[u8]) {
 pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
     // Control characters this low are rare: runs between them are copied whole.
-    while let Some(at) = rest.iter().position(|byte| *byte <= ESCAPE) {
+    while let Some(at) = first_to_escape(rest) {
         out.extend_from_slice(&rest[..at]);
         out.extend_from_slice(&[ESCAPE, if rest[at] == 0 { ESCAPED_ZERO } else { ESCAPED_ONE }]);
         rest = &rest[at + 1..];
     }
     out.extend_from_slice(rest);
+}
+
+/// Where the first byte is that stands for something else, looked for eight bytes at a time.
+#[inline]
+fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    let is_escaped = |byte: &u8| *byte <= ESCAPE;
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        // A byte below two, less two, has the high bit that it had not; so may bytes behind it, which does not matter.
+        let number = u64::from_le_bytes(*word);
+        if number.wrapping_sub(ONES * (u64::from(ESCAPE) + 1)) & !number & HIGHS != 0 {
+            return word.iter().position(is_escaped).map(|inside| at * 8 + inside);
+        }
+    }
+    tail.iter().position(is_escaped).map(|inside| words.len() * 8 + inside)
 }
 
 /// Splits an encoded value off the front; `None` when the bytes do not start with one.

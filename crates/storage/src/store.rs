@@ -57,6 +57,11 @@ pub struct Commit {
 }
 
 impl Commit {
+    /// An empty commit with room for so many changes.
+    pub fn with_capacity(changes: usize) -> Commit {
+        Commit { changes: Vec::with_capacity(changes) }
+    }
+
     pub fn put(&mut self, table: Table, key: impl Into<Bytes>, value: impl Into<Bytes>) {
         self.changes.push(Change { table, key: key.into(), value: Some(value.into()) });
     }

@@ -25,6 +25,8 @@ use bytes::Bytes;
 use orrery_model::Raw;
 use orrery_storage::{Commit, Snapshot, Table, keys};
 
+/// Rows of a usual write: an update of some values has about ten, a create twice as many.
+const USUAL_ROWS: usize = 24;
 /// Staged items that are searched one by one.
 const STAGED_SEARCHED_MAX: usize = 32;
 
@@ -112,7 +114,7 @@ impl<'p> Transaction<'p> {
             first_lsn: lsn,
             lsn,
             now_s: partition.env.now_s(),
-            commit: Commit::default(),
+            commit: Commit::with_capacity(USUAL_ROWS),
             totals,
             staged: Vec::new(),
             staged_places: HashMap::new(),

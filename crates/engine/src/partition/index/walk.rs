@@ -25,6 +25,9 @@ use crate::definition::{CompositePath, IndexingMode, IndexingPolicy, PathStep, P
 /// Index entries of one item may take this much; an item with more has none (see `unindexed`).
 pub(super) const ITEM_INDEX_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Rows that an update of a few values takes out and puts in.
+const USUAL_ROWS: usize = 8;
+
 /// Members that the walk takes from the item's header.
 pub(super) const TIME: &str = "_ts";
 /// Indexed whatever the policy says.
@@ -78,8 +81,9 @@ impl<'w, 'd> Walk<'w, 'd> {
         old: Option<Version<'_>>,
         new: Option<Version<'_>>,
     ) -> Rows {
-        // Most updates fit; a create grows the buffer once or twice.
-        let rows = Rows { bytes: Vec::with_capacity(8 * (reference.len() + 16)), ..Rows::default() };
+        // Most updates fit; a create grows the buffers once or twice.
+        let bytes = Vec::with_capacity(USUAL_ROWS * (reference.len() + 16));
+        let rows = Rows { bytes, changes: Vec::with_capacity(USUAL_ROWS), terms: 0 };
         let mut walk = Walk { paths, reference, with_rows: true, rows };
         walk.run(layout, old, new);
         walk.rows
