@@ -241,6 +241,11 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
     action.ok_or_else(|| method_not_allowed(method))
 }
 
+/// Whether a request is a query, by its headers alone.
+pub fn is_query(headers: &HeaderMap) -> bool {
+    meaning_of_post(headers) == Post::Query
+}
+
 fn meaning_of_post(headers: &HeaderMap) -> Post {
     let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let query_type = b"application/query+json";

@@ -4,12 +4,17 @@
 //! key: it is never compared with anything, because a signature made with an empty key would be a signature that
 //! everybody can make.
 
+use std::time::Duration;
+
 /// The well-known key of the vendor's emulator, in its base64 form. It is a convention for development, not a secret.
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 /// How far the date of a request may be from the server's clock, unless the configuration says otherwise.
 pub const CLOCK_SKEW_S_DEFAULT: u64 = 900;
+
+/// How long a page of a query may take, unless the configuration says otherwise.
+pub const QUERY_PAGE_TIME_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The four master keys of an account.
 #[derive(Clone, Default)]
@@ -85,6 +90,8 @@ pub struct ServiceConfig {
     /// How far the date of a request may be from the server's clock, in seconds.
     pub auth_clock_skew_s: u64,
     pub cross_partition: CrossPartition,
+    /// How long one page of a query may take that could go on later.
+    pub query_page_time: Duration,
     /// What one script may take.
     pub scripts: orrery_script::Limits,
 }

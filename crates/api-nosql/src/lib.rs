@@ -44,6 +44,7 @@ mod paging;
 mod partition_key_delete;
 mod patch;
 mod permissions;
+mod presence;
 mod query;
 mod ranges;
 mod resource_feed;
@@ -59,10 +60,12 @@ mod throughput;
 mod users;
 mod write;
 
-pub use actions::OPERATIONS;
+pub use actions::{OPERATIONS, is_query};
 pub use config::{
-    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY, ServiceConfig,
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY,
+    QUERY_PAGE_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
+pub use presence::Presence;
 pub use service::{BODY_BYTES_MAX, Connection, Lengthy, RequestSummary, Service, body_too_large, overloaded};
 pub use support::{SUPPORT, State, Support, support_table};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use orrery_engine::{Account, Container, Database, Ref};
+use orrery_engine::{Account, Container, Database, HeldResults, Ref};
 
 use crate::access::{self, Limits};
 use crate::actions::{self, Action};
@@ -25,6 +25,7 @@ use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
 use crate::faults::Faults;
 use crate::headers::{self, Answer, At, ServiceHeaders};
+use crate::presence::Presence;
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::scripts::{self, ScriptHost};
@@ -66,6 +67,8 @@ pub struct Service {
     pub(crate) headers: ServiceHeaders,
     pub(crate) authorizer: Authorizer,
     pub(crate) scripts: Arc<ScriptHost>,
+    /// Rows of queries that are ready before they are asked for.
+    pub(crate) held: HeldResults,
     faults: Arc<Faults>,
     lengthy: Lengthy,
 }
@@ -81,6 +84,8 @@ pub(crate) struct Context<'a> {
     pub headers: &'a HeaderMap,
     pub uri: &'a Uri,
     pub connection: Option<Connection>,
+    /// Tells whether the client is still there, where the server can.
+    pub presence: Option<&'a Presence>,
     pub body: &'a Bytes,
 }
 
@@ -91,6 +96,7 @@ impl Service {
         let scripts = Arc::new(ScriptHost::new(config.scripts));
         Service {
             scripts,
+            held: HeldResults::default(),
             account,
             config,
             headers,
@@ -138,6 +144,7 @@ impl Service {
                                 headers: &parts.headers,
                                 uri: &parts.uri,
                                 connection: parts.extensions.get::<Connection>().copied(),
+                                presence: parts.extensions.get::<Presence>(),
                                 body: &body,
                             };
                             let key = || scope::header_key(&context).ok();

@@ -62,8 +62,8 @@ pub use partition::index::{
 };
 pub use partition::{Draft, Drafted, Partition, Rewritten};
 pub use query::{
-    IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, Report,
-    SystemOf, SystemProperties, Tuning,
+    HeldPlace, HeldResults, IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage,
+    QueryPosition, Report, SystemOf, SystemProperties, Tuning,
 };
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};

@@ -1,6 +1,6 @@
 //! A query made ready to run: compiled, its parameters in place, its shape known.
 
-use orrery_model::Value;
+use orrery_model::{NumberStyle, Value, murmur3_x64_128};
 use orrery_sql::{Condition, Query, SqlError};
 
 use crate::aggregate::AggregateKind;
@@ -17,6 +17,7 @@ pub struct Prepared {
     pub(crate) compiled: CompiledQuery,
     pub(crate) context: Context,
     shape: QueryShape,
+    fingerprint: u128,
 }
 
 impl std::fmt::Debug for Prepared {
@@ -100,19 +101,28 @@ impl Prepared {
             joins: plan.sources.len() > 1
                 || plan.sources.iter().any(|source| !matches!(source.kind, SourceKind::Value(_))),
         };
-        Ok(Prepared { compiled, context: Context::new(env), shape })
+        // Other queries know where to go on, or have one row.
+        let counted = shape.distinct || shape.group_by || shape.rank;
+        let fingerprint = if counted { fingerprint(query, parameters) } else { 0 };
+        Ok(Prepared { compiled, context: Context::new(env), shape, fingerprint })
+    }
+
+    /// Tells this query and its parameters from others, of those whose pages are counted; else 0.
+    pub fn fingerprint(&self) -> u128 {
+        self.fingerprint
     }
 
     /// Compiles the condition of a patch.
     pub fn condition(condition: &Condition, env: &QueryEnv) -> Result<Prepared, SqlError> {
         let compiled = Compiler::new(&[], env)?.compile_condition(condition)?;
         let shape = QueryShape { from: true, select_value: true, ..QueryShape::default() };
-        Ok(Prepared { compiled, context: Context::new(env), shape })
+        Ok(Prepared { compiled, context: Context::new(env), shape, fingerprint: 0 })
     }
 
     /// The same query with other expressions.
     pub(crate) fn with(&self, compiled: CompiledQuery) -> Prepared {
-        Prepared { compiled, context: self.context.again(), shape: self.shape.clone() }
+        let (context, shape) = (self.context.again(), self.shape.clone());
+        Prepared { compiled, context, shape, fingerprint: self.fingerprint }
     }
 
     pub fn needs(&self) -> &QueryShape {
@@ -205,4 +215,16 @@ impl Prepared {
         matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)))
             && matches!(&plan.projection, Node::Slot(slot) if *slot == source.slot)
     }
+}
+
+fn fingerprint(query: &Query, parameters: &[(String, Value)]) -> u128 {
+    let mut text = query.to_string().into_bytes();
+    for (name, value) in parameters {
+        text.push(0);
+        text.extend_from_slice(name.as_bytes());
+        text.push(u8::from(!value.is_undefined()));
+        value.write_json(&mut text, NumberStyle::Query);
+    }
+    let (high, low) = murmur3_x64_128(&text);
+    u128::from(high) << 64 | u128::from(low)
 }

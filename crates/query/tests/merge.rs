@@ -1,10 +1,14 @@
 //! Merged answers of several shares must be what one partition after the other would answer, for any page size, any
 //! page size of the shares and any number of them, and also when every page is a request of its own.
 
+use std::sync::Arc;
+
 use orrery_model::{
     KeyKind, KeyVersion, ParseOptions, PartitionKeyDefinition, PropertyPath, Raw, parse_json,
 };
-use orrery_query::merge::{self, Ask, MergeError, MergePosition, Merged, PageSize, Rows, SharePage, Shares};
+use orrery_query::merge::{
+    self, Ask, HeldRows, MergeError, MergePosition, Merged, PageSize, Rows, SharePage, Shares,
+};
 use orrery_query::plan::{PlanContext, plan};
 use orrery_query::{DistanceFunction, Prepared, QueryEnv, RowView, run_all};
 use orrery_sql::{SqlError, parse_query};
@@ -15,6 +19,8 @@ struct Memory {
     page_rows: usize,
     degree: usize,
     used: usize,
+    /// Rows that pages have kept, where they do.
+    kept: Option<Vec<Arc<HeldRows>>>,
 }
 
 impl Shares for Memory {
@@ -38,6 +44,17 @@ impl Shares for Memory {
 
     fn used(&mut self, _: usize, _: &SharePage) {
         self.used += 1;
+    }
+
+    fn keep(&mut self, rows: HeldRows) -> u64 {
+        let Some(kept) = &mut self.kept else { return 0 };
+        kept.push(Arc::new(rows));
+        kept.len() as u64
+    }
+
+    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<HeldRows>>, SqlError> {
+        let rows = self.kept.as_ref().and_then(|kept| kept.get(number as usize - 1));
+        Ok(rows.filter(|rows| rows.first <= delivered).cloned())
     }
 }
 
@@ -189,7 +206,13 @@ fn merged_shares_answer_what_one_partition_after_the_other_answers() {
                 .collect();
             let (size, page_rows) = (1 + random.below(7) as usize, 1 + random.below(5) as usize);
             let degree = 1 + random.below(4) as usize;
-            let mut shares = Memory { shares: items.clone(), page_rows, degree, used: 0 };
+            let mut shares = Memory {
+                shares: items.clone(),
+                page_rows,
+                degree,
+                used: 0,
+                kept: random.below(2).eq(&1).then(Vec::new),
+            };
             let found = merged(text, &mut shares, size).unwrap();
             assert_eq!(found, expected, "seed {seed}, {text}, pages of {size}, share pages of {page_rows}");
             cases += 1;
@@ -207,7 +230,7 @@ fn distinct_rows_are_counted_over_all_shares() {
     let distinct =
         Prepared::new(&parse_query("SELECT DISTINCT VALUE c.a FROM c").unwrap(), &[], &env()).unwrap();
     let count = run(&distinct, &all).unwrap().len();
-    let mut shares = Memory { shares: items, page_rows: 2, degree: 2, used: 0 };
+    let mut shares = Memory { shares: items, page_rows: 2, degree: 2, used: 0, kept: None };
     let text = "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c)";
     assert_eq!(merged(text, &mut shares, 10).unwrap(), [count.to_string()]);
     let text = "SELECT COUNT(1) AS n FROM (SELECT DISTINCT VALUE c.a FROM c)";
@@ -233,7 +256,7 @@ fn ranks_of_all_shares_are_those_of_one_partition() {
         let all: Vec<Vec<u8>> = items.iter().flatten().cloned().collect();
         let prepared = Prepared::new(&parse_query(text).unwrap(), &[], &env()).unwrap();
         let expected = run(&prepared, &all).unwrap();
-        let mut shares = Memory { shares: items, page_rows: 5, degree: 2, used: 0 };
+        let mut shares = Memory { shares: items, page_rows: 5, degree: 2, used: 0, kept: None };
         let mut found = merged(text, &mut shares, 4).unwrap();
         // Equal scores may come in any order, so the ranked sets are compared.
         let mut expected: Vec<String> =
@@ -256,7 +279,7 @@ fn rows_that_come_and_go_between_pages_move_no_others() {
     let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
     let plan = plan(&query, &[], &context).unwrap();
     let merged = Merged::new(&query, &[], &env, &plan);
-    let mut shares = Memory { shares: items.clone(), page_rows: 4, degree: 1, used: 0 };
+    let mut shares = Memory { shares: items.clone(), page_rows: 4, degree: 1, used: 0, kept: None };
     let whole = merged.page(&mut shares, None, PageSize { rows: 1_000, bytes: 1 << 20 }).unwrap().0;
     let whole: Vec<&[u8]> = whole.iter().collect();
     let (first, next) = merged.page(&mut shares, None, PageSize { rows: 20, bytes: 1 << 20 }).unwrap();
@@ -281,7 +304,7 @@ fn a_position_of_another_kind_is_refused() {
     let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
     let plan = plan(&query, &[], &context).unwrap();
     let merged = Merged::new(&query, &[], &env, &plan);
-    let mut shares = Memory { shares: vec![vec![], vec![]], page_rows: 4, degree: 1, used: 0 };
+    let mut shares = Memory { shares: vec![vec![], vec![]], page_rows: 4, degree: 1, used: 0, kept: None };
     let foreign = MergePosition::Chain { share: 0, inner: None, passed: 0 };
     let page = merged.page(&mut shares, Some(foreign), PageSize { rows: 9, bytes: 1 << 20 });
     assert!(matches!(page, Err(MergeError::Foreign)));
@@ -291,7 +314,7 @@ fn a_position_of_another_kind_is_refused() {
 fn what_is_only_read_ahead_is_not_used() {
     let mut random = Random(5);
     let items = (0..4).map(|share| (0..9).map(|n| item(&mut random, share * 100 + n)).collect()).collect();
-    let mut shares = Memory { shares: items, page_rows: 50, degree: 4, used: 0 };
+    let mut shares = Memory { shares: items, page_rows: 50, degree: 4, used: 0, kept: None };
     let query = parse_query("SELECT * FROM c").unwrap();
     let (env, definition) = (env(), definition());
     let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
@@ -299,4 +322,22 @@ fn what_is_only_read_ahead_is_not_used() {
     let page =
         Merged::new(&query, &[], &env, &plan).page(&mut shares, None, PageSize { rows: 5, bytes: 1 << 20 });
     assert_eq!((page.unwrap().0.len(), shares.used), (5, 1));
+}
+
+#[test]
+fn a_result_that_is_kept_is_made_once() {
+    let mut random = Random(11);
+    let items: Vec<Vec<Vec<u8>>> =
+        (0..3).map(|share| (0..40).map(|n| item(&mut random, share * 100 + n)).collect()).collect();
+    for (text, runs) in [
+        ("SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", 1),
+        ("SELECT DISTINCT VALUE c.n FROM c", 2),
+        ("SELECT TOP 60 c.id FROM c ORDER BY VectorDistance(c.v, [1, 2])", 1),
+    ] {
+        let mut shares =
+            Memory { shares: items.clone(), page_rows: 1_000, degree: 3, used: 0, kept: Some(Vec::new()) };
+        let rows = merged(text, &mut shares, 5).unwrap();
+        assert!(rows.len() > 30, "{text}");
+        assert!(shares.used <= 3 * runs, "{text}: {} pages of shares", shares.used);
+    }
 }

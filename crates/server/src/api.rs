@@ -5,12 +5,14 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 
+pub use crate::client::Client;
 use crate::metrics::StoreFigures;
 
 /// A protocol served over HTTP.
@@ -21,8 +23,14 @@ pub trait Api: Send + Sync + 'static {
     /// Largest body of a request.
     fn body_bytes_max(&self) -> usize;
 
-    /// Tells the api over which connection a request came; called before [`handle`](Api::handle).
-    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo);
+    /// Tells the api over which connection a request came, and by whom it can learn whether its client is still there;
+    /// called before [`handle`](Api::handle).
+    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client);
+
+    /// Whether a request may keep a thread busy for long enough that its client could lose patience.
+    fn may_take_long(&self, _: &HeaderMap) -> bool {
+        false
+    }
 
     /// Answers every request, also with errors.
     fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send;
@@ -51,6 +59,7 @@ pub struct ConnectionInfo {
     pub tls: bool,
     pub local: SocketAddr,
     pub peer: SocketAddr,
+    pub socket: RawFd,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -15,7 +15,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
-use crate::api::{Api, ConnectionInfo, Refusal, SharedBackend, Summary};
+use crate::api::{Api, Client, ConnectionInfo, Refusal, SharedBackend, Summary};
 use crate::limits::{BODIES_BYTES_MAX, DISCARDED_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX};
 use crate::log::LogSink;
 use crate::metrics::Metrics;
@@ -71,6 +71,7 @@ impl<A: Api> Dispatcher<A> {
         &self,
         request: Request<Incoming>,
         connection: ConnectionInfo,
+        client: Client,
         watch: &Watch,
     ) -> Result<Response<Bytes>, HungUp> {
         let began = Instant::now();
@@ -85,7 +86,7 @@ impl<A: Api> Dispatcher<A> {
         } else {
             match self.receive(request).await {
                 Ok(mut request) => {
-                    self.api.attach(&mut request, connection);
+                    self.api.attach(&mut request, connection, client);
                     self.handle(request).await
                 }
                 Err(refusal) => self.refuse(refusal),

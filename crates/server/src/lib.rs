@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod certificate;
+pub mod client;
 pub mod config;
 pub mod dispatch;
 pub mod lifecycle;

@@ -10,6 +10,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -23,9 +24,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::api::{Api, ConnectionInfo, Refusal};
+use crate::api::{Api, Client, ConnectionInfo, Refusal};
+use crate::client::answered_aside;
 use crate::config::TlsMode;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, HungUp};
 use crate::limits::{
     ACCEPT_BACKLOG, ACCEPT_PAUSE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES,
     STREAMS_PER_CONNECTION_MAX,
@@ -89,6 +91,7 @@ async fn serve<A: Api>(
 ) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
+    let socket = tcp.as_raw_fd();
     let metrics = &port.dispatcher.metrics;
     let opening = async {
         let Some((stream, spoken)) = Stream::open(tcp, watch.clone()).await? else { return Ok(None) };
@@ -121,13 +124,13 @@ async fn serve<A: Api>(
         }
         Some(Opened::Plain(stream, spoken)) => {
             let _open = Open::enter(&metrics.connections_plain);
-            let info = ConnectionInfo { tls: false, local, peer };
+            let info = ConnectionInfo { tls: false, local, peer, socket };
             run(stream, spoken == Spoken::Http2, info, watch, port).await
         }
         Some(Opened::Tls(stream)) => {
             let _open = Open::enter(&metrics.connections_tls);
             let http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
-            let info = ConnectionInfo { tls: true, local, peer };
+            let info = ConnectionInfo { tls: true, local, peer, socket };
             run(stream, http2, info, watch, port).await
         }
     }
@@ -153,7 +156,18 @@ where
         let context = context.clone();
         async move {
             let (port, watch) = &*context;
-            let answered = port.dispatcher.answer(request, info, watch).await;
+            let answered = if !http2 {
+                port.dispatcher.answer(request, info, Client::Socket(info.socket), watch).await
+            } else if port.dispatcher.api.may_take_long(request.headers()) {
+                let context = context.clone();
+                let answered = answered_aside(|client| async move {
+                    let (port, watch) = &*context;
+                    port.dispatcher.answer(request, info, client, watch).await
+                });
+                answered.await.unwrap_or(Err(HungUp))
+            } else {
+                port.dispatcher.answer(request, info, Client::Unknown, watch).await
+            };
             answered.map(|response| response.map(Full::<Bytes>::new))
         }
     });

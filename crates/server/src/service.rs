@@ -7,16 +7,16 @@ use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use orrery_api_nosql::faults::{Faults, Injected, Set};
 use orrery_api_nosql::{
     AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, CrossPartition,
-    RequestSummary, ScriptLimits, Service, ServiceConfig,
+    Presence, RequestSummary, ScriptLimits, Service, ServiceConfig,
 };
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
-use crate::api::{Api, Backend, ConnectionInfo, Fault, Refusal, SharedBackend, Summary};
+use crate::api::{Api, Backend, Client, ConnectionInfo, Fault, Refusal, SharedBackend, Summary};
 use crate::config::file;
 use crate::config::{Config, Consistency, CrossPartitionQueries, Durability, Keys};
 use crate::metrics::StoreFigures;
@@ -96,6 +96,7 @@ fn service_config(config: &Config) -> Result<ServiceConfig> {
         region: config.region.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
         auth_clock_skew_s: CLOCK_SKEW_S_DEFAULT,
+        query_page_time: config.query_page_time,
         cross_partition: match config.cross_partition_queries {
             CrossPartitionQueries::Sdk => CrossPartition::Sdk,
             CrossPartitionQueries::Server => CrossPartition::Server,
@@ -112,9 +113,16 @@ impl Api for Nosql {
         BODY_BYTES_MAX
     }
 
-    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo) {
-        let ConnectionInfo { tls, local, peer } = connection;
+    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client) {
+        let ConnectionInfo { tls, local, peer, .. } = connection;
         request.extensions_mut().insert(Connection { tls, local, peer });
+        if orrery_api_nosql::is_query(request.headers()) {
+            request.extensions_mut().insert(Presence::new(move || client.is_gone()));
+        }
+    }
+
+    fn may_take_long(&self, headers: &HeaderMap) -> bool {
+        orrery_api_nosql::is_query(headers)
     }
 
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {

@@ -3,14 +3,14 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use orrery_server::api::{Api, Backend, ConnectionInfo, Summary};
+use orrery_server::api::{Api, Backend, Client, ConnectionInfo, Summary};
 use orrery_server::certificate;
 use orrery_server::config::{Config, TlsMode, settings};
 use orrery_server::limits::HEADER_BYTES_MAX;
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 const BODY_BYTES_MAX: usize = 100_000;
 
-/// Answers with the body; `/slow` after a while, `/never` not at all, `/panic` with a defect, `/where` with the connection.
+/// Answers with the body; `/slow` after a while, `/busy` when the client has gone, `/never` not at all, `/panic` with a defect, `/where` with the connection.
 struct Echo;
 
 #[derive(Clone)]
@@ -36,8 +36,13 @@ impl Api for Echo {
         BODY_BYTES_MAX
     }
 
-    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo) {
+    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client) {
         request.extensions_mut().insert(Came(connection));
+        request.extensions_mut().insert(client);
+    }
+
+    fn may_take_long(&self, headers: &http::HeaderMap) -> bool {
+        headers.contains_key("content-length")
     }
 
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
@@ -45,6 +50,7 @@ impl Api for Echo {
             "/slow" => tokio::time::sleep(Duration::from_millis(300)).await,
             "/never" => std::future::pending().await,
             "/panic" => panic!("a defect on purpose"),
+            "/busy" => tokio::task::block_in_place(|| work_until_gone(&request)),
             "/where" => {
                 let tls = request.extensions().get::<Came>().map(|came| came.0.tls);
                 return Response::new(format!("{tls:?} {:?}", request.version()).into());
@@ -56,6 +62,22 @@ impl Api for Echo {
 
     fn summary(&self, _: &Response<Bytes>) -> Summary {
         Summary { operation: "echo", charge_ru: 1.0, ..Summary::default() }
+    }
+}
+
+/// Requests whose clients went while they were worked for.
+static ABANDONED: AtomicUsize = AtomicUsize::new(0);
+
+/// Works for a second, or until the client has gone.
+fn work_until_gone(request: &Request<Bytes>) {
+    let client = request.extensions().get::<Client>().unwrap();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(1) {
+        if client.is_gone() {
+            ABANDONED.fetch_add(1, Relaxed);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -421,4 +443,68 @@ fn tls_can_be_required_or_switched_off() {
     stream.write_all(b"\x16\x03\x01\x00\x05hello").unwrap();
     assert_eq!(read_available(&mut stream), "");
     assert!(off.get("/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn whoever_works_for_a_client_learns_that_it_has_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = directory.path().join("data");
+    let running = Running::start(|config| {
+        config.ephemeral = false;
+        config.data_dir.clone_from(&data_dir);
+    });
+    let exported = certificate::load_or_make(&data_dir, &[]).unwrap().certificate_pem;
+    let address = running.address;
+    let abandoned = |expected: usize, which: &str| {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while ABANDONED.load(Relaxed) != expected {
+            assert!(Instant::now() < deadline, "{which}: {}", ABANDONED.load(Relaxed));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let busy = || {
+        let mut busy = request("/busy");
+        *busy.method_mut() = http::Method::POST;
+        *busy.body_mut() = Full::from("work");
+        busy.headers_mut().insert("content-length", 4.into());
+        busy
+    };
+    let soon = Duration::from_millis(100);
+    // A client that waits is not gone.
+    let text_of_post = "POST /busy HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\nconnection: close\r\n\r\nwork";
+    assert!(running.exchange(text_of_post.as_bytes()).ends_with("work"));
+    abandoned(0, "nobody went");
+    // A plain connection is closed.
+    let mut plain = running.connect();
+    plain.write_all(text_of_post.as_bytes()).unwrap();
+    std::thread::sleep(soon);
+    drop(plain);
+    abandoned(1, "HTTP/1.1");
+    running.runtime.block_on(async {
+        // A TLS connection ends with a farewell that nobody has read.
+        let connector = tokio_rustls::TlsConnector::from(client_config(&exported, &[b"http/1.1"]));
+        let tcp = tokio::net::TcpStream::connect(address).await.unwrap();
+        let mut tls = connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut tls, text_of_post.as_bytes()).await.unwrap();
+        tokio::time::sleep(soon).await;
+        tokio::io::AsyncWriteExt::shutdown(&mut tls).await.unwrap();
+        drop(tls);
+        tokio::task::block_in_place(|| abandoned(2, "HTTP/1.1 with TLS"));
+        // One stream of a connection is taken back; the others go on.
+        let tcp = tokio::net::TcpStream::connect(address).await.unwrap().into_std().unwrap();
+        let line = tcp.try_clone().unwrap();
+        let tcp = tokio::net::TcpStream::from_std(tcp).unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(tcp)).await.unwrap();
+        tokio::spawn(connection);
+        assert!(tokio::time::timeout(soon, sender.send_request(busy())).await.is_err());
+        tokio::task::block_in_place(|| abandoned(3, "an HTTP/2 stream"));
+        assert_eq!(text(sender.send_request(busy()).await.unwrap()).await, "work");
+        // The whole connection breaks.
+        let sent = tokio::spawn(sender.send_request(busy()));
+        tokio::time::sleep(soon).await;
+        line.shutdown(std::net::Shutdown::Both).unwrap();
+        drop(sent.await);
+        tokio::task::block_in_place(|| abandoned(4, "an HTTP/2 connection"));
+    });
 }

@@ -9,7 +9,7 @@
 //! as well; so do requests that name several partitions by their headers, which no plan could help.
 
 use http::{HeaderValue, StatusCode};
-use orrery_engine::Scope;
+use orrery_engine::{HeldPlace, Scope};
 use orrery_query::merge::{self, MergeError, MergePosition, Merged, PageSize, Rows};
 use orrery_query::plan::QueryPlan;
 use orrery_query::{Prepared, QueryEnv, plan as planning};
@@ -61,11 +61,13 @@ fn page(
         true => Mark::of_shape(query),
         false => Mark::of_text(&request.text, &request.parameters),
     };
-    let mut partitions = Partitions::new(target, session, place.shares);
+    let mut partitions = Partitions::new(context, target, session, place.shares);
     partitions.class = budget::class(context)?;
     partitions.timed = context.flag(headers::POPULATE_METRICS);
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
+    partitions.held = Some(&context.service.held);
+    partitions.held_place = place.plan.as_ref().map(|_| held_place(target, request, scope));
     let merged = match &place.plan {
         Some(plan) => Merged::new(query, &request.parameters, env, plan),
         None => Merged::single(query, &request.parameters, env),
@@ -86,6 +88,14 @@ fn page(
     })?;
     let next = next.map(|next| header_of(context, &merged, &partitions, mark, &next));
     answer(context, &partitions, scope, &page, next)
+}
+
+/// Where the merged rows of a query are kept.
+fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> HeldPlace {
+    let mut owner = target.rid.as_str().as_bytes().to_vec();
+    // Ranges come and go, and keys print themselves without ambiguity.
+    owner.extend_from_slice(format!("{scope:?}").as_bytes());
+    HeldPlace { owner, query: position::fingerprint(&request.text, &request.parameters) }
 }
 
 /// Where a query runs, and how its shares are merged if there are several.

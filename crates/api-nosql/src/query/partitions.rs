@@ -5,13 +5,14 @@
 //! run on threads of their own, as many as the query wants and the process has left to give; with none left they run
 //! one after the other, which changes the time it takes and nothing else.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use orrery_engine::{Container, Position, QueryPosition, RequestClass, Scope};
+use orrery_engine::{Container, HeldPlace, HeldResults, Position, QueryPosition, RequestClass, Scope};
 use orrery_model::Epk;
-use orrery_query::merge::{Ask, Figures, MergePosition, SharePage, Shares, SortedPosition};
+use orrery_query::merge::{Ask, Figures, HeldRows, MergePosition, SharePage, Shares, SortedPosition};
 use orrery_query::plan::QueryRange;
 
 use super::insight::Insight;
@@ -19,7 +20,8 @@ use super::position::{Part, Start};
 use super::share::{Answered, ShareQuery};
 use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
-use crate::service::Target;
+use crate::presence::{self, Patience};
+use crate::service::{Context, Target};
 
 /// Threads that all queries together may use beyond those that answer requests.
 const THREADS_MAX: usize = 64;
@@ -46,7 +48,7 @@ pub fn named(container: &Container, scope: &Scope) -> Result<Vec<Share>> {
         Scope::Epk { min, max, .. } => Some((min.clone(), max.clone())),
         _ => None,
     };
-    let share = |partition: &std::sync::Arc<orrery_engine::Partition>| {
+    let share = |partition: &Arc<orrery_engine::Partition>| {
         let scope = match &span {
             Some((min, max)) => {
                 Scope::Epk { min: min.clone(), max: max.clone(), range: Some(partition.range_id()) }
@@ -120,6 +122,13 @@ pub struct Partitions<'a> {
     pub class: RequestClass,
     /// Whether to take times.
     pub timed: bool,
+    /// Where rows of later pages are kept.
+    pub held: Option<&'a HeldResults>,
+    /// Under which name those of a merged answer are.
+    pub held_place: Option<HeldPlace>,
+    /// How long one page may take.
+    pub page_time: Duration,
+    patience: Patience<'a>,
     /// The partitions that have let the request in; each is asked once, however many pages it gives.
     admitted: Vec<u32>,
     at: Option<Position>,
@@ -128,7 +137,12 @@ pub struct Partitions<'a> {
 }
 
 impl<'a> Partitions<'a> {
-    pub fn new(target: &'a Target, session: &'a [(u32, u64)], shares: Vec<Share>) -> Partitions<'a> {
+    pub fn new(
+        context: &Context<'a>,
+        target: &'a Target,
+        session: &'a [(u32, u64)],
+        shares: Vec<Share>,
+    ) -> Partitions<'a> {
         let figures = Figures::default();
         let inherited = Vec::new();
         Partitions {
@@ -141,6 +155,10 @@ impl<'a> Partitions<'a> {
             read_ahead: false,
             class: RequestClass::default(),
             timed: false,
+            held: None,
+            held_place: None,
+            page_time: context.service.config.query_page_time,
+            patience: Patience::new(context.presence),
             at: None,
             figures,
             insight: Insight::default(),
@@ -157,7 +175,7 @@ impl<'a> Partitions<'a> {
     /// was, and to nobody else. `sorts` says that the shares are merged by their sort keys.
     pub fn go_on(&mut self, start: Start, skips: bool, sorts: bool) -> Option<MergePosition> {
         let (parts, passed) = match start {
-            Start::Whole { delivered } => return Some(MergePosition::Whole { delivered }),
+            Start::Whole { delivered, held } => return Some(MergePosition::Whole { delivered, held }),
             Start::Sorted { parts, min, at } => {
                 self.inherit(&parts);
                 let share = self.shares.iter().position(|share| share.max > min)?;
@@ -223,7 +241,7 @@ impl<'a> Partitions<'a> {
     /// A position with its shares named by their parts of the hash space.
     pub fn named(&self, position: &MergePosition) -> Start {
         match position {
-            MergePosition::Whole { delivered } => Start::Whole { delivered: *delivered },
+            MergePosition::Whole { delivered, held } => Start::Whole { delivered: *delivered, held: *held },
             MergePosition::Sorted(at) => {
                 let min = self.shares.get(at.share).map(|share| share.min.clone()).unwrap_or_default();
                 let begun = self.shares.iter().zip(&self.inherited).filter(|(_, inner)| inner.is_some());
@@ -288,6 +306,9 @@ impl<'a> Partitions<'a> {
             prepared: ask.query,
             rows: ask.rows,
             timed: self.timed,
+            held: self.held,
+            deadline: Instant::now() + self.page_time,
+            patience: &self.patience,
         };
         query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
     }
@@ -363,6 +384,9 @@ impl Shares for Partitions<'_> {
     }
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>> {
+        if self.patience.is_over() {
+            return Err(presence::gone());
+        }
         self.admit(asks)?;
         let answers = match asks {
             [ask] => vec![self.ask(ask)],
@@ -389,6 +413,32 @@ impl Shares for Partitions<'_> {
         self.figures.charge_ru += charge_ru;
         self.figures.loaded_items += page.figures.loaded_items;
         self.figures.loaded_bytes += page.figures.loaded_bytes;
+    }
+
+    fn keep(&mut self, rows: HeldRows) -> u64 {
+        match (self.held, &self.held_place) {
+            (Some(held), Some(place)) => held.keep(place.clone(), rows),
+            _ => 0,
+        }
+    }
+
+    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<HeldRows>>> {
+        let (Some(held), Some(place)) = (self.held, &self.held_place) else { return Ok(None) };
+        let Some(rows) = held.find(place, number, delivered) else { return Ok(None) };
+        // Nobody reads a partition, but the page is still a request to one, which must have seen what the client has.
+        let Some(first) = self.shares.first().cloned() else { return Ok(None) };
+        if !self.admitted.contains(&first.range) {
+            budget::admit_range(self.target, first.range, self.class)?;
+            self.admitted.push(first.range);
+        }
+        let refused = |error| ApiError::from_engine(error, Plane::Items);
+        let partition = self.target.container.partition(first.range).map_err(refused)?;
+        let view = partition.open_view(self.session).map_err(refused)?;
+        self.at = Some(view.position());
+        let charge_ru = self.class.read_charge(orrery_engine::query::held_page_charge());
+        self.charge(0, charge_ru);
+        self.figures.charge_ru += charge_ru;
+        Ok(Some(rows))
     }
 }
 

@@ -29,14 +29,7 @@ pub struct Mark([u8; 4]);
 impl Mark {
     /// Of a query that the gateway spreads over the partitions: its text and parameters.
     pub fn of_text(text: &str, parameters: &[(String, Value)]) -> Mark {
-        let mut bytes = text.as_bytes().to_vec();
-        for (name, value) in parameters {
-            bytes.push(0);
-            bytes.extend_from_slice(name.as_bytes());
-            bytes.push(u8::from(!value.is_undefined()));
-            value.write_json(&mut bytes, NumberStyle::Query);
-        }
-        Mark::hash(&bytes)
+        Mark::short(fingerprint(text, parameters))
     }
 
     /// Of a query that a client sends to one partition. Clients that merge sorted results themselves change the filter
@@ -47,9 +40,30 @@ impl Mark {
     }
 
     fn hash(bytes: &[u8]) -> Mark {
-        let [a, b, c, d, ..] = murmur3_x64_128(bytes).0.to_be_bytes();
+        Mark::short(hash(bytes))
+    }
+
+    fn short(fingerprint: u128) -> Mark {
+        let [a, b, c, d, ..] = fingerprint.to_be_bytes();
         Mark([a, b, c, d])
     }
+}
+
+/// Tells a query and its parameters from others.
+pub fn fingerprint(text: &str, parameters: &[(String, Value)]) -> u128 {
+    let mut bytes = text.as_bytes().to_vec();
+    for (name, value) in parameters {
+        bytes.push(0);
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(u8::from(!value.is_undefined()));
+        value.write_json(&mut bytes, NumberStyle::Query);
+    }
+    hash(&bytes)
+}
+
+fn hash(bytes: &[u8]) -> u128 {
+    let (high, low) = murmur3_x64_128(bytes);
+    u128::from(high) << 64 | u128::from(low)
 }
 
 /// A position that names its shares by the part of the hash space they are, which outlives splits and merges.
@@ -69,6 +83,7 @@ pub enum Start {
     },
     Whole {
         delivered: u64,
+        held: u64,
     },
 }
 
@@ -110,9 +125,12 @@ pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
                 push_bytes(&mut out, &text);
             }
         }
-        Start::Whole { delivered } => {
+        Start::Whole { delivered, held } => {
             out.push(DELIVERED);
             out.extend_from_slice(&delivered.to_be_bytes());
+            if *held != 0 {
+                out.extend_from_slice(&held.to_be_bytes());
+            }
         }
     }
     out
@@ -150,7 +168,8 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
         }
         DELIVERED => {
             let delivered = take_number(&mut rest)?;
-            rest.is_empty().then_some(Start::Whole { delivered })
+            let held = if rest.is_empty() { 0 } else { take_number(&mut rest)? };
+            rest.is_empty().then_some(Start::Whole { delivered, held })
         }
         _ => None,
     }
@@ -227,7 +246,8 @@ mod tests {
             },
             Start::Sorted { parts: Vec::new(), min: epk("7F"), at: at.clone() },
             Start::Sorted { parts: vec![part("", "7F", Some(vec![9]))], min: epk(""), at },
-            Start::Whole { delivered: 12 },
+            Start::Whole { delivered: 12, held: 0 },
+            Start::Whole { delivered: 12, held: 7 },
         ]
     }
 

@@ -3,9 +3,11 @@
 //! The engine runs the page; what is here tells it what the wire adds to items, how much fits on a page and how long it may
 //! take, and puts its failures into words.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use orrery_engine::{PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope, Tuning};
+use orrery_engine::{
+    HeldResults, PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope, Tuning,
+};
 use orrery_model::PartitionKey;
 use orrery_query::Prepared;
 use orrery_query::merge::{Figures, Rows, SharePage};
@@ -15,11 +17,9 @@ use super::request;
 use super::surroundings::WireSystem;
 use crate::errors::{ApiError, Plane, Result};
 use crate::paging::PAGE_BYTES_MAX;
+use crate::presence::{self, Patience};
 use crate::service::Target;
 use crate::{continuation, items};
-
-/// A page that streams ends after this time with what it has; the client comes back for the rest.
-const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A page, where the share stood when it was read, and how it was made.
 pub type Answered = Result<(SharePage, Position, Insight)>;
@@ -34,6 +34,11 @@ pub struct ShareQuery<'a> {
     pub rows: usize,
     /// Whether to take times.
     pub timed: bool,
+    pub held: Option<&'a HeldResults>,
+    /// A page that streams ends then with what it has; the client comes back for the rest.
+    pub deadline: Instant,
+    /// Whether anyone waits for the page.
+    pub patience: &'a Patience<'a>,
 }
 
 impl ShareQuery<'_> {
@@ -53,13 +58,10 @@ impl ShareQuery<'_> {
             prepared: self.prepared,
             span: &span,
             from: from.as_ref(),
-            limits: QueryLimits {
-                rows: self.rows,
-                bytes: PAGE_BYTES_MAX,
-                deadline: Some(Instant::now() + PAGE_TIME_MAX),
-            },
-            cancelled: None,
+            limits: QueryLimits { rows: self.rows, bytes: PAGE_BYTES_MAX, deadline: Some(self.deadline) },
+            cancelled: Some(&|| self.patience.is_over()),
             session: self.session,
+            held: self.held,
             system: &WireSystem(self.target.rid),
             timed: self.timed,
             tuning: Tuning::default(),
@@ -83,6 +85,7 @@ impl ShareQuery<'_> {
 
     fn failed(&self, failure: QueryFailure) -> ApiError {
         match failure {
+            _ if self.patience.is_over() => presence::gone(),
             QueryFailure::Engine(error) => self.refused(error),
             QueryFailure::Query { error, charge_ru, at } => {
                 let at = items::at(at);

@@ -28,12 +28,15 @@ const START_MS: u64 = 1_700_000_000_000;
 
 pub struct Client {
     service: Service,
+    account: Arc<Account>,
+    config: ServiceConfig,
     env: Arc<TestEnv>,
     keys: AccountKeys,
 }
 
 impl Client {
-    /// `config` may set `consistency`, `partition_throughput_limit`, `throttling`, `serverless` and `seed`, which makes it another account.
+    /// `config` may set `consistency`, `partition_throughput_limit`, `throttling`, `serverless`, `cross_partition_queries` and `seed`,
+    /// which makes it another account.
     pub fn new(config: &Value) -> Client {
         let env = Arc::new(TestEnv::new(START_MS, config["seed"].as_u64().unwrap_or(7)));
         let flag = |name: &str| config[name].as_bool().unwrap_or(false);
@@ -56,20 +59,28 @@ impl Client {
         let consistency = config["consistency"].as_str().map_or(ConsistencyLevel::Session, |name| {
             ConsistencyLevel::parse(name).expect("a consistency level")
         });
-        let service = Service::new(
-            account,
-            ServiceConfig {
-                scripts: orrery_api_nosql::ScriptLimits::default(),
-                keys: keys.clone(),
-                consistency,
-                account_name: "orrery".to_owned(),
-                region: "Local".to_owned(),
-                version: "test".to_owned(),
-                auth_clock_skew_s: 900,
-                cross_partition: CrossPartition::Sdk,
-            },
-        );
-        Client { service, env, keys }
+        let cross_partition = match config["cross_partition_queries"].as_str() {
+            Some("server") => CrossPartition::Server,
+            _ => CrossPartition::Sdk,
+        };
+        let config = ServiceConfig {
+            scripts: orrery_api_nosql::ScriptLimits::default(),
+            keys: keys.clone(),
+            consistency,
+            account_name: "orrery".to_owned(),
+            region: "Local".to_owned(),
+            version: "test".to_owned(),
+            auth_clock_skew_s: 900,
+            query_page_time: orrery_api_nosql::QUERY_PAGE_TIME_DEFAULT,
+            cross_partition,
+        };
+        let service = Service::new(account.clone(), config.clone());
+        Client { service, account, config, env, keys }
+    }
+
+    /// Another service over the same account: what was only in memory is gone.
+    pub fn restart(&mut self) {
+        self.service = Service::new(self.account.clone(), self.config.clone());
     }
 
     pub fn now_s(&self) -> u64 {

@@ -85,6 +85,9 @@ use target::Target;
 use ticket::Ticket;
 use upkeep::Agenda;
 
+/// The identity of the partition that is opened next.
+static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+
 /// Purges of logical partitions in effect, by the prefix of their items, with the LSN up to which items are gone.
 type Purges = HashMap<Bytes, u64>;
 
@@ -121,6 +124,8 @@ impl Settings {
 
 /// What the store's thread reaches as well.
 struct Shared {
+    /// Tells this partition from all others that this process has or had open.
+    identity: u64,
     state: Mutex<State>,
     published: AtomicU64,
     items: AtomicU64,
@@ -190,6 +195,7 @@ impl Partition {
             meter: Meter::new(),
             survey: Survey::default(),
             shared: Arc::new(Shared {
+                identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
                 state: Mutex::new(State::new(lsn + 1, totals, purges.clone())),
                 published: AtomicU64::new(lsn),
                 items: AtomicU64::new(totals.items),

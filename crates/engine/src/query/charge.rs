@@ -43,6 +43,11 @@ pub(crate) fn scanned(rows: u64, items: u64, bytes: u64) -> f64 {
     PAGE_RU + (ROW_RU + WHOLE_RU) * rows as f64 + ROW_RU * idle + LOADED_BYTE_RU * share * bytes as f64
 }
 
+/// What a page costs whose rows were made, and paid for, by an earlier one.
+pub fn held_page_charge() -> f64 {
+    PAGE_RU
+}
+
 /// `answered`: the index answers the filter. `counted`: entries that were counted instead of loading their items.
 pub(super) fn page(
     prepared: &Prepared,

@@ -2,7 +2,8 @@
 //!
 //! Only while every entry's item counts: where something has expired or was purged and is not removed yet, items are asked.
 
-use orrery_index::ValueRange;
+use orrery_index::{ValueRange, prefix_end};
+use orrery_model::Value;
 use orrery_query::access::{Cover, Filter};
 use orrery_query::limits::{HELD_BYTES_MAX, held_too_much};
 use orrery_query::{Execution, Flow};
@@ -10,14 +11,17 @@ use orrery_storage::Direction;
 
 use super::lookup::{self, Bound, Found, Lookup};
 use super::position::Order;
-use super::run::{Ran, Run, order_matters};
+use super::run::{Ran, Run};
 use super::walk::keys_of;
+use super::whole::order_matters;
 use super::{QueryPosition, SystemOf};
 use crate::partition::Span;
 use crate::partition::index::{Entry, IndexedPath, PathNumber};
 
 /// Most candidates that are intersected for a count; beyond, the items are read in a row.
 const COUNTED_CANDIDATES_MAX: usize = 1_000_000;
+/// Entries of one value that are read in a row before the rest of them is leapt over: finding the next value costs about as much.
+const REPEATED_ENTRIES_MAX: usize = 32;
 /// Most values of a path that are held to group or to tell apart by them.
 const KEYED_VALUES_MAX: usize = 1_000_000;
 
@@ -92,7 +96,10 @@ impl<'q> Run<'q> {
         let count = match &lookup {
             Lookup::Nothing => 0,
             Lookup::Scan { path, scan } => {
-                let ask = &mut |reference: &[u8]| self.matches(reference);
+                let ask = &mut |reference: Option<&[u8]>| match reference {
+                    Some(reference) => self.matches(reference),
+                    None => self.check_cancelled().map(|()| false),
+                };
                 lookup::count(*path, scan, view, span, prepared, &mut entries_read, ask)?
             }
             Lookup::Cells { .. } | Lookup::Term { .. } | Lookup::All(_) | Lookup::Any(_) => {
@@ -103,6 +110,7 @@ impl<'q> Run<'q> {
                     prepared,
                     COUNTED_CANDIDATES_MAX,
                     &mut entries_read,
+                    &mut || Ok(self.query.check_cancelled()?),
                 )?;
                 let Found::Candidates(candidates) = found else { return Ok(None) };
                 // Asking many items one by one costs more than reading them all in a row.
@@ -156,22 +164,7 @@ impl<'q> Run<'q> {
         };
         let view = self.view;
         if keyed {
-            // Of long strings, arrays and objects the entries do not know which comes first.
-            let mut values = Vec::new();
-            for range in &ranges {
-                let mut entries = view.entries(path, range, self.query.span, Direction::Forward, None);
-                while let Some(entry) = entries.next_entry()? {
-                    self.check_cancelled()?;
-                    match entry.decode() {
-                        Some(value) => values.push(value),
-                        None => return Ok(None),
-                    }
-                    if values.len() > KEYED_VALUES_MAX {
-                        return Ok(None);
-                    }
-                }
-                self.metrics.index_entries += entries.rows_read();
-            }
+            let Some(values) = self.values_in_order(path, &ranges)? else { return Ok(None) };
             self.report.covered(&cover.place.to_string());
             return self.push_values(cover, &values, delivered).map(Some);
         }
@@ -182,7 +175,7 @@ impl<'q> Run<'q> {
             _ => self.query.prepared.takes_every_item(),
         };
         if plain && cover.is_extreme() && self.extremes(cover, path, &ranges, &mut execution)? {
-            return self.end_covered(execution).map(Some);
+            return self.end_covered(execution, delivered).map(Some);
         }
         for range in &ranges {
             let mut entries = view.entries(path, range, self.query.span, Direction::Forward, None);
@@ -192,7 +185,45 @@ impl<'q> Run<'q> {
             }
             self.metrics.index_entries += entries.rows_read();
         }
-        self.end_covered(execution).map(Some)
+        self.end_covered(execution, delivered).map(Some)
+    }
+
+    /// The values of a path's entries, as far as the query tells them apart; `None` where there are too many, or where entries
+    /// do not tell which comes first: of long strings, arrays and objects.
+    fn values_in_order(&mut self, path: PathNumber, ranges: &[ValueRange]) -> Ran<Option<Vec<Value>>> {
+        let (view, span) = (self.view, self.query.span);
+        let needs = self.query.prepared.needs();
+        // Equal values make equal rows, of which DISTINCT wants one: the others need not even be read.
+        let each_once = needs.distinct && !needs.group_by && needs.aggregates.is_empty();
+        let mut values = Vec::new();
+        let mut last = Vec::new();
+        for range in ranges {
+            let mut entries = view.entries(path, range, span, Direction::Forward, None);
+            let mut repeated = 0;
+            while let Some(entry) = entries.next_entry()? {
+                self.check_cancelled()?;
+                if each_once && !last.is_empty() && entry.value() == last {
+                    repeated += 1;
+                    if repeated > REPEATED_ENTRIES_MAX {
+                        self.metrics.index_entries += entries.rows_read();
+                        let rest = ValueRange::of_bytes(prefix_end(&last), range.end.clone());
+                        entries = view.entries(path, &rest, span, Direction::Forward, None);
+                        repeated = 0;
+                    }
+                    continue;
+                }
+                let Some(value) = entry.decode() else { return Ok(None) };
+                last.clear();
+                last.extend_from_slice(entry.value());
+                repeated = 0;
+                values.push(value);
+                if values.len() > KEYED_VALUES_MAX {
+                    return Ok(None);
+                }
+            }
+            self.metrics.index_entries += entries.rows_read();
+        }
+        Ok(Some(values))
     }
 
     /// Runs the query over the values that the items have, in their order.
@@ -215,36 +246,26 @@ impl<'q> Run<'q> {
                 values.push(value);
             }
         }
-        values.sort_by(orrery_model::Value::compare);
+        values.sort_by(Value::compare);
         self.push_values(cover, &values, delivered)
     }
 
-    fn push_values(
-        &mut self,
-        cover: &Cover,
-        values: &[orrery_model::Value],
-        delivered: u64,
-    ) -> Ran<Option<QueryPosition>> {
+    fn push_values(&mut self, cover: &Cover, values: &[Value], delivered: u64) -> Ran<Option<QueryPosition>> {
         let mut execution = Execution::resume(&cover.prepared, 0, delivered);
         for (number, value) in values.iter().enumerate() {
             let out = &mut self.out;
             if execution.push_value(value, number as u64, &mut |json| out.take(json))? == Flow::Stop {
-                return Ok(self.rest_of(&execution));
+                return Ok(self.rest(delivered, Order::Value, execution.is_done()));
             }
         }
-        self.end_covered(execution)
+        self.end_covered(execution, delivered)
     }
 
-    fn end_covered(&mut self, mut execution: Execution<'_>) -> Ran<Option<QueryPosition>> {
+    fn end_covered(&mut self, mut execution: Execution<'_>, delivered: u64) -> Ran<Option<QueryPosition>> {
         self.metrics.matched_items += execution.matched();
         let out = &mut self.out;
         execution.finish(&mut |json| out.take(json))?;
-        Ok(self.rest_of(&execution))
-    }
-
-    fn rest_of(&self, execution: &Execution<'_>) -> Option<QueryPosition> {
-        let rows = execution.progress().swallow;
-        (!execution.is_done()).then_some(QueryPosition::Delivered { rows, order: Order::Value })
+        Ok(self.rest(delivered, Order::Value, execution.is_done()))
     }
 
     /// MIN and MAX are at the ends of the ranges. False where an end does not tell its value.

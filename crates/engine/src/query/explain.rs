@@ -37,6 +37,7 @@ enum Way {
     Walk(String),
     Counted(&'static str),
     Covered(String),
+    Held,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +102,10 @@ impl Report {
 
     pub(super) fn covered(&mut self, place: &str) {
         self.way = Way::Covered(place.to_owned());
+    }
+
+    pub(super) fn held(&mut self) {
+        self.way = Way::Held;
     }
 
     pub(super) fn finish(
@@ -208,6 +213,7 @@ impl std::fmt::Display for Report {
             Way::Walk(text) => writeln!(out, "in order of {text}, until the page is full")?,
             Way::Counted(by) => writeln!(out, "counted by {by}, no items")?,
             Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,
+            Way::Held => writeln!(out, "rows that an earlier page has made")?,
         }
         for condition in &self.conditions {
             let by = match (condition.indexed, condition.search) {

@@ -22,6 +22,8 @@ use crate::partition::index::{Entries, IndexedPath, PartitionView, PathNumber, S
 
 /// Entries that each part is read further in the first turn; twice as many in each later one.
 const TURN_ENTRIES: usize = 64;
+/// Entries of a turn at most: about as long as a query that nobody wants any more may go on.
+const TURN_ENTRIES_MAX: usize = 65_536;
 /// Most candidates that are collected, whatever the size of the partition.
 const CANDIDATES_MAX: usize = 100_000;
 /// How much further the other parts of a conjunction are read when one has ended, as a multiple of its candidates:
@@ -153,6 +155,7 @@ pub(super) fn collect(
     prepared: &Prepared,
     candidates_max: usize,
     entries_read: &mut u64,
+    tick: &mut dyn FnMut() -> Ran<()>,
 ) -> Ran<Found> {
     let mut cursor = Cursor::new(lookup, Reading { view, span, prepared });
     let mut turn = TURN_ENTRIES;
@@ -163,7 +166,8 @@ pub(super) fn collect(
     };
     let mut done = cursor.advance(turn)?;
     while !done && cursor.found() <= candidates_max && cursor.read() <= read_max {
-        turn *= 2;
+        tick()?;
+        turn = (turn * 2).min(TURN_ENTRIES_MAX);
         done = cursor.advance(turn)?;
     }
     let candidates = if done { Some(cursor.finish()?) } else { None };
@@ -443,7 +447,8 @@ impl TermCursor<'_> {
     }
 }
 
-/// How many items pass, where entries alone tell; items that must be asked are given to `ask`.
+/// How many items pass, where entries alone tell; items that must be asked are given to `ask`, which is called without an item
+/// after each entry as well, so that it can end the count.
 pub(super) fn count(
     path: PathNumber,
     scan: &Scan,
@@ -451,7 +456,7 @@ pub(super) fn count(
     span: &Span,
     prepared: &Prepared,
     entries_read: &mut u64,
-    ask: &mut dyn FnMut(&[u8]) -> Ran<bool>,
+    ask: &mut dyn FnMut(Option<&[u8]>) -> Ran<bool>,
 ) -> Ran<u64> {
     let mut count = 0;
     for range in &scan.ranges {
@@ -459,12 +464,13 @@ pub(super) fn count(
         while let Some(entry) = entries.next_entry()? {
             let passes = match &scan.check {
                 None if entry.is_exact() => true,
-                None => ask(entry.reference())?,
+                None => ask(Some(entry.reference()))?,
                 Some(check) => match entry.decode() {
                     Some(value) => prepared.passes(check, &value)?,
-                    None => ask(entry.reference())?,
+                    None => ask(Some(entry.reference()))?,
                 },
             };
+            ask(None)?;
             count += u64::from(passes);
         }
         *entries_read += entries.rows_read();

@@ -8,13 +8,14 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `run`: the page itself; `sorted`, `ranked` and `covered` are kinds of it. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors.
-//!   `walk`: an index in order.
+//! - `run`: the page itself; `sorted`, `ranked`, `whole` and `covered` are kinds of it. `held`: pages that are ready already. `lookup`: items by
+//!   index. `terms`: texts by words. `nearest`: vectors. `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
 pub(crate) mod charge;
 mod covered;
 mod explain;
+pub mod held;
 mod lookup;
 mod metrics;
 mod nearest;
@@ -26,8 +27,8 @@ mod sorted;
 mod terms;
 mod tuning;
 mod walk;
+mod whole;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use orrery_model::Value;
@@ -38,7 +39,9 @@ use crate::error::{Error, Result};
 use crate::item::{Item, Position};
 use crate::partition::{Partition, Span};
 
+pub use charge::held_page_charge;
 pub use explain::{IndexUse, Report};
+pub use held::{HeldPlace, HeldResults};
 pub use metrics::QueryMetrics;
 pub use position::{Order, Progress, QueryPosition};
 pub use tuning::Tuning;
@@ -49,9 +52,12 @@ pub struct PartitionQuery<'q> {
     pub span: &'q Span,
     pub from: Option<&'q QueryPosition>,
     pub limits: QueryLimits,
-    /// Set by whoever no longer wants the page; the query then ends with an error.
-    pub cancelled: Option<&'q AtomicBool>,
+    /// Says when nobody wants the page any more; the query then ends with an error. Asked every few items, so it should
+    /// look at clocks and sockets now and then only.
+    pub cancelled: Option<&'q (dyn Fn() -> bool + Sync)>,
     pub session: &'q [(u32, u64)],
+    /// Where rows of later pages are kept that are known already.
+    pub held: Option<&'q HeldResults>,
     pub system: &'q dyn SystemProperties,
     /// Take times for the metrics.
     pub timed: bool,
@@ -142,7 +148,7 @@ impl From<Error> for QueryFailure {
 
 impl PartitionQuery<'_> {
     fn check_cancelled(&self) -> Result<()> {
-        if self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+        if self.cancelled.is_some_and(|cancelled| cancelled()) {
             return Err(Error::internal("The query was cancelled."));
         }
         Ok(())

@@ -17,8 +17,8 @@ pub enum QueryPosition {
     Stored { from: Bytes, progress: Progress },
     /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT.
     Sorted { after: SortPosition, passed: u64 },
-    /// Run again and leave out as many rows.
-    Delivered { rows: u64, order: Order },
+    /// Go on after as many rows: with those that were kept under a number, or by running again.
+    Delivered { rows: u64, order: Order, held: u64 },
 }
 
 /// In which order items are taken by a query that is run again for each page.
@@ -79,9 +79,12 @@ impl QueryPosition {
                 }
                 out.extend_from_slice(&stored_keys(&after.keys));
             }
-            QueryPosition::Delivered { rows, order } => {
+            QueryPosition::Delivered { rows, order, held } => {
                 out.extend_from_slice(&[DELIVERED, *order as u8]);
                 out.extend_from_slice(&rows.to_be_bytes());
+                if *held != 0 {
+                    out.extend_from_slice(&held.to_be_bytes());
+                }
             }
         }
         out
@@ -111,8 +114,12 @@ impl QueryPosition {
                 let (order, rest) = rest.split_first()?;
                 let orders = [Order::Stored, Order::Created, Order::Value];
                 let order = orders.into_iter().find(|known| *known as u8 == *order)?;
-                let rows = u64::from_be_bytes(rest.try_into().ok()?);
-                Some(QueryPosition::Delivered { rows, order })
+                let (rows, rest) = take_u64(rest)?;
+                let held = match rest {
+                    [] => 0,
+                    rest => u64::from_be_bytes(rest.try_into().ok()?),
+                };
+                Some(QueryPosition::Delivered { rows, order, held })
             }
             _ => None,
         }
@@ -170,7 +177,8 @@ mod tests {
             QueryPosition::Created { from: 9, progress },
             QueryPosition::Stored { from: Bytes::from_static(b"key"), progress },
             QueryPosition::Sorted { after: SortPosition { keys, number: 5, rows: 2 }, passed: 11 },
-            QueryPosition::Delivered { rows: 70, order: Order::Created },
+            QueryPosition::Delivered { rows: 70, order: Order::Created, held: 0 },
+            QueryPosition::Delivered { rows: 70, order: Order::Value, held: 9 },
         ] {
             assert_eq!(QueryPosition::decode(&position.encode()), Some(position));
         }

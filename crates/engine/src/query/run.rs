@@ -3,20 +3,20 @@
 //! Three shapes of queries, by what a page can begin with:
 //! - *streams* (filters, projections, joins, TOP, OFFSET LIMIT) begin anywhere and end when the page is full or out of time;
 //! - *sorted* ones begin after the last row that was delivered (`sorted`);
-//! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything again and leave out what was delivered, unless the index
-//!   answers them alone (`covered`).
+//! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything at once, unless the index answers them alone (`covered`),
+//!   and keep what is left for the next page (`whole`).
 
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use orrery_query::access::Filter;
-use orrery_query::{AggregateKind, Execution, Flow, Prepared};
+use orrery_query::merge::HeldRows;
+use orrery_query::{Execution, Flow, Prepared};
 use orrery_sql::SqlError;
 
 use super::explain::Report;
 use super::lookup::{self, Candidate, Found};
-use super::position::Order;
 use super::{
     PartitionQuery, Progress, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
     charge,
@@ -34,7 +34,7 @@ const PREFILTER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of items that are kept while candidates are put in order of creation; the others are loaded again.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
+pub(super) const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
 
 pub(super) fn page(
     query: &PartitionQuery<'_>,
@@ -47,7 +47,7 @@ pub(super) fn page(
         query,
         view,
         filter: &filter,
-        out: Out { sink, rows: 0, bytes: 0, limits: query.limits },
+        out: Out { sink, rows: 0, bytes: 0, limits: query.limits, spill: None },
         metrics: QueryMetrics::default(),
         report: Report::default(),
         seen: 0,
@@ -73,15 +73,33 @@ pub(super) struct Out<'s> {
     pub rows: usize,
     bytes: usize,
     limits: QueryLimits,
+    /// Rows behind the page are collected here, as long as they fit.
+    pub spill: Option<HeldRows>,
 }
 
 impl Out<'_> {
     pub fn take(&mut self, json: &[u8]) -> Flow {
-        (self.sink)(json);
-        self.rows += 1;
-        self.bytes += json.len() + 1;
-        let full = self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
-        if full { Flow::Stop } else { Flow::More }
+        let behind = self.is_full();
+        if !behind {
+            (self.sink)(json);
+            self.rows += 1;
+            self.bytes += json.len() + 1;
+        }
+        let full = self.is_full();
+        let room = match &mut self.spill {
+            Some(spill) => {
+                if behind {
+                    spill.rows.push(json);
+                }
+                spill.has_room()
+            }
+            None => !full,
+        };
+        if room { Flow::More } else { Flow::Stop }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.rows >= self.limits.rows || self.bytes >= self.limits.bytes
     }
 }
 
@@ -161,20 +179,10 @@ impl<'q> Run<'q> {
             {
                 self.sorted(Some(after), *passed)
             }
-            None if !needs.is_resumable() => {
-                if let Some(done) = self.covered(0)? {
-                    return Ok(done);
-                }
-                let created = order_matters(prepared) && self.is_small()?;
-                self.whole(0, if created { Order::Created } else { Order::Stored })
+            None if !needs.is_resumable() => self.begin_whole(),
+            Some(QueryPosition::Delivered { rows, order, held }) if !needs.is_resumable() => {
+                self.go_on_whole(*rows, *order, *held)
             }
-            Some(QueryPosition::Delivered { rows, order }) if !needs.is_resumable() => match order {
-                Order::Value => match self.covered(*rows)? {
-                    Some(done) => Ok(done),
-                    None => Err(Error::bad_request(CONTINUATION_INVALID).into()),
-                },
-                order => self.whole(*rows, *order),
-            },
             // The position belongs to a query of another kind.
             Some(_) => Err(Error::bad_request(CONTINUATION_INVALID).into()),
             // Every query has one of the shapes above.
@@ -207,6 +215,7 @@ impl<'q> Run<'q> {
             self.query.prepared,
             lookup::candidates_max(&self.query.tuning, self.view.item_count()),
             &mut self.metrics.index_entries,
+            &mut || Ok(self.query.check_cancelled()?),
         )?;
         self.metrics.index_lookup += started.map_or(Duration::ZERO, |started| started.elapsed());
         Ok(match found {
@@ -341,17 +350,7 @@ impl<'q> Run<'q> {
         open.then_some(Progress { passed: progress.passed, swallow: progress.swallow })
     }
 
-    // ---- whole queries
-
-    fn whole(&mut self, delivered: u64, order: Order) -> Ran<Option<QueryPosition>> {
-        let mut execution = Execution::resume(self.query.prepared, 0, delivered);
-        let candidates = self.candidates()?;
-        if self.push_all(&mut execution, candidates, order == Order::Created)? == Flow::More {
-            self.finish(&mut execution)?;
-        }
-        let rows = execution.progress().swallow;
-        Ok((!execution.is_done()).then_some(QueryPosition::Delivered { rows, order }))
-    }
+    // ---- everything at once
 
     /// Pushes all candidates, or everything if there are none to be had.
     pub fn push_all(
@@ -530,6 +529,7 @@ impl<'q> Run<'q> {
 
     // ---- time
 
+    /// Counts an item or an entry, and every few of them asks whether to go on.
     pub fn check_cancelled(&mut self) -> Ran<()> {
         self.seen += 1;
         if self.seen.is_multiple_of(CLOCK_ITEMS) {
@@ -552,11 +552,4 @@ fn counted(execution: &Execution<'_>) -> Progress {
 
 fn behind(last: &Listed, execution: &Execution<'_>) -> QueryPosition {
     QueryPosition::Created { from: last.number + 1, progress: counted(execution) }
-}
-
-/// Whether the result depends on the order in which items come.
-pub(super) fn order_matters(prepared: &Prepared) -> bool {
-    let needs = prepared.needs();
-    let lists = |kind: &AggregateKind| matches!(kind, AggregateKind::MakeList | AggregateKind::MakeSet);
-    needs.distinct || needs.aggregates.iter().any(lists)
 }

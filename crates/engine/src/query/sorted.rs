@@ -128,7 +128,7 @@ impl<'q> Run<'q> {
             return QueryPosition::Sorted { after, passed };
         }
         let rows = passed.saturating_sub(self.query.prepared.needs().offset.unwrap_or(0));
-        QueryPosition::Delivered { rows, order: Order::Stored }
+        QueryPosition::Delivered { rows, order: Order::Stored, held: 0 }
     }
 
     fn walk(

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use orrery_engine::{
-    EngineConfig, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits, QueryPage,
-    QueryPosition, Scope, SystemOf, SystemProperties, Tuning,
+    EngineConfig, HeldResults, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits,
+    QueryPage, QueryPosition, Scope, SystemOf, SystemProperties, Tuning,
 };
 use orrery_model::{PartitionKey, Value};
 use orrery_query::{DistanceFunction, Execution, Flow, Prepared, QueryEnv};
@@ -35,8 +35,10 @@ pub const SEARCHES: Theme =
     Theme { policy: generate_search::policy, item: generate_search::item, query: generate_search::query };
 
 pub struct Case {
-    fixture: Fixture,
+    pub fixture: Fixture,
     pub tuning: Tuning,
+    /// Where later pages are kept, if anywhere; at times there is room for little.
+    held: Option<HeldResults>,
 }
 
 /// System properties as the tests see them: a number for the resource id, the time of the write.
@@ -68,7 +70,7 @@ type Answer = Result<Vec<String>, String>;
 impl Case {
     /// A container that is there, under the usual figures.
     pub fn of(fixture: Fixture) -> Case {
-        Case { fixture, tuning: Tuning::default() }
+        Case { fixture, tuning: Tuning::default(), held: Some(HeldResults::default()) }
     }
 
     pub fn new(dice: &mut Dice) -> Case {
@@ -80,7 +82,9 @@ impl Case {
         let store = Arc::new(MemoryStore::new());
         let config = EngineConfig::default();
         let fixture = Fixture::over(store, config, (theme.policy)(dice), throughput);
-        let case = Case { fixture, tuning: generate::tuning(dice) };
+        let held =
+            [None, Some(HeldResults::new(600)), Some(HeldResults::default())].into_iter().nth(dice.below(3));
+        let case = Case { fixture, tuning: generate::tuning(dice), held: held.flatten() };
         for at in 0..dice.below(60) {
             case.fixture.create(&(theme.item)(dice, at)).unwrap();
         }
@@ -95,6 +99,14 @@ impl Case {
             }
         }
         case
+    }
+
+    pub fn keep_nothing(&mut self) {
+        self.held = None;
+    }
+
+    pub fn keep_rows(&mut self) {
+        self.held = Some(HeldResults::default());
     }
 
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
@@ -137,6 +149,7 @@ impl Case {
             limits: QueryLimits { rows, bytes: 1 << 20, deadline: None },
             cancelled: None,
             session: &[],
+            held: self.held.as_ref(),
             system: &TestSystem,
             timed: rows.is_multiple_of(2),
             tuning: self.tuning,
@@ -186,6 +199,16 @@ impl Case {
             }
         }
         panic!("the query has no end");
+    }
+
+    /// Asks a sorted query everywhere, and compares.
+    pub fn check_sorted(&self, text: &str, rows: usize) {
+        let prepared = self.prepare(text).unwrap();
+        for partition in self.partitions() {
+            let scope = Scope::Range(partition.range_id());
+            let found = self.planned(&partition, &scope, &prepared, rows, &mut BTreeMap::new());
+            assert_eq!(found, self.naive(&scope, &prepared), "{text}, pages of {rows}");
+        }
     }
 
     /// What the evaluator says over all items that the feed shows, by number.

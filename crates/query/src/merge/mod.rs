@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | filter, projection, JOIN, TOP, OFFSET LIMIT | one share after the other (`chain`) | the share, its own position, rows passed |
 //! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's keys and share |
-//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`whole`, `totals`, `ranks`) | rows delivered |
+//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`whole`, `totals`, `ranks`) | rows delivered, and where the others are kept |
 //!
 //! Rows come in the order in which one partition after the other would give them: shares that tie are taken in the
 //! order of the hash space, groups and distinct rows appear where they appeared first. What must be held is held
@@ -16,11 +16,14 @@
 
 mod bound;
 mod chain;
+mod held;
 mod ranks;
 mod row;
 mod sorted;
 mod totals;
 mod whole;
+
+use std::sync::Arc;
 
 use orrery_model::Value;
 use orrery_sql::{Query, SqlError, parse_query};
@@ -29,6 +32,7 @@ use crate::env::QueryEnv;
 use crate::plan::{Distinct, Feature, Features, Merge, QueryInfo, QueryPlan};
 use crate::prepared::Prepared;
 
+pub use held::HeldRows;
 pub use row::Rows;
 pub use sorted::SortedPosition;
 
@@ -57,6 +61,17 @@ pub trait Shares {
 
     /// Told once for each page whose rows were used: what was only read ahead is not charged for.
     fn used(&mut self, share: usize, page: &SharePage);
+
+    /// Keeps rows of later pages under a number; 0 where nothing is kept.
+    fn keep(&mut self, _rows: HeldRows) -> u64 {
+        0
+    }
+
+    /// Rows that an earlier page has kept, if they are still there and the row after `delivered` is among them. They
+    /// are all that the page is made of.
+    fn kept(&mut self, _number: u64, _delivered: u64) -> Result<Option<Arc<HeldRows>>, Self::Error> {
+        Ok(None)
+    }
 }
 
 /// One request for one share.
@@ -111,9 +126,10 @@ pub enum MergePosition {
         passed: u64,
     },
     Sorted(SortedPosition),
-    /// After this many rows.
+    /// After this many rows, which are kept under a number unless it is 0.
     Whole {
         delivered: u64,
+        held: u64,
     },
 }
 
@@ -204,7 +220,7 @@ impl<'q> Merged<'q> {
         match (&self.kind, position) {
             (Kind::Sorted(info), MergePosition::Sorted(at)) => {
                 let delivered = at.passed.saturating_sub(info.offset.unwrap_or(0));
-                Some(MergePosition::Whole { delivered })
+                Some(MergePosition::Whole { delivered, held: 0 })
             }
             _ => None,
         }
@@ -228,17 +244,23 @@ impl<'q> Merged<'q> {
             }
             Kind::Sorted(info) => sorted::page(&self.source, info, shares, start, size),
             Kind::Whole(merge) => {
-                let delivered = match start {
-                    None => 0,
-                    Some(MergePosition::Whole { delivered }) => delivered,
+                let (delivered, held) = match start {
+                    None => (0, 0),
+                    Some(MergePosition::Whole { delivered, held }) => (delivered, held),
                     Some(_) => return Err(MergeError::Foreign),
                 };
+                if held != 0
+                    && let Some(kept) = shares.kept(held, delivered)?
+                    && let Some(page) = whole::hand_out(&kept, held, delivered, size)
+                {
+                    return Ok(page);
+                }
                 let mut page = whole::Output::new(delivered, size);
                 match merge {
                     Merge::Rows(info) => whole::rows(&self.source, info, shares, &mut page)?,
                     Merge::Ranks(info) => ranks::rows(&self.source, info, shares, &mut page)?,
                 }
-                Ok(page.finish())
+                Ok(page.finish(shares))
             }
         }
     }

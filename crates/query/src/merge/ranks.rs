@@ -63,6 +63,7 @@ pub(super) fn rows<S: Shares>(
             Ok(true)
         })?;
     }
+    output.collect();
     let (skip, take) = (info.skip.unwrap_or(0), info.take.unwrap_or(u64::MAX));
     let take = usize::try_from(take).unwrap_or(usize::MAX);
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);

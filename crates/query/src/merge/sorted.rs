@@ -75,7 +75,7 @@ pub(super) fn page<S: Shares>(
         None => (None, 0),
         Some(MergePosition::Sorted(at)) if at.keys.len() == info.order_by.len() => (Some(at), 0),
         // What a client remembers whose continuations must be short.
-        Some(MergePosition::Whole { delivered }) => (None, delivered),
+        Some(MergePosition::Whole { delivered, .. }) => (None, delivered),
         // The shares have taken over one that was read partly, and know where they begin.
         Some(MergePosition::Chain { share: 0, .. }) => (None, 0),
         Some(_) => return Err(MergeError::Foreign),

@@ -1,5 +1,7 @@
 //! Queries whose first row can only be known when all shares have been read: aggregates, groups, distinct rows,
-//! distances. Every page computes the result again and leaves out what was delivered.
+//! distances. The rows behind the first page are kept for the next ones, where shares can keep rows; else every page computes
+//! the result again and leaves out what was delivered. Distinct rows alone can stop when a page is full; they are kept
+//! from the second page on.
 
 use std::collections::HashSet;
 
@@ -9,7 +11,7 @@ use orrery_sql::SqlError;
 use super::chain::Window;
 use super::row::{Members, items, parse, unreadable};
 use super::totals::Groups;
-use super::{MergePosition, PageSize, Rows, Shares, Source, drain, sorted};
+use super::{HeldRows, MergePosition, PageSize, Rows, Shares, Source, drain, sorted};
 use crate::compare::canonical_key;
 use crate::limits::Budget;
 use crate::plan::{Distinct, QueryInfo};
@@ -22,12 +24,24 @@ pub(super) struct Output {
     /// Rows still to be left out because earlier pages had them.
     skip: u64,
     delivered: u64,
-    more: bool,
+    /// Rows behind the page, from the first on, as many as can be kept.
+    behind: HeldRows,
+    /// Whether it is worth collecting all of them; one tells that there is a next page.
+    collects: bool,
+    /// A row was refused because there was no room.
+    cut_off: bool,
 }
 
 impl Output {
     pub fn new(delivered: u64, size: PageSize) -> Output {
-        Output { rows: Rows::default(), size, skip: delivered, delivered, more: false }
+        let behind = HeldRows::default();
+        let collects = delivered > 0;
+        Output { rows: Rows::default(), size, skip: delivered, delivered, behind, collects, cut_off: false }
+    }
+
+    /// Says that all rows are known whether or not the page takes them.
+    pub fn collect(&mut self) {
+        self.collects = true;
     }
 
     /// Takes the next row of the result; answers whether it wants another.
@@ -36,19 +50,50 @@ impl Output {
             self.skip -= 1;
             return true;
         }
-        if self.size.is_reached(&self.rows) {
-            self.more = true;
-            return false;
+        if !self.size.is_reached(&self.rows) {
+            self.rows.push(row);
+            self.delivered += 1;
+            return true;
         }
-        self.rows.push(row);
-        self.delivered += 1;
-        true
+        if self.behind.rows.is_empty() || (self.collects && self.behind.has_room()) {
+            self.behind.rows.push(row);
+            return self.collects;
+        }
+        self.cut_off = true;
+        false
     }
 
-    pub fn finish(self) -> (Rows, Option<MergePosition>) {
-        let next = self.more.then_some(MergePosition::Whole { delivered: self.delivered });
-        (self.rows, next)
+    pub fn finish<S: Shares>(self, shares: &mut S) -> (Rows, Option<MergePosition>) {
+        let Output { rows, delivered, behind, collects, cut_off, .. } = self;
+        if behind.rows.is_empty() {
+            return (rows, None);
+        }
+        let held = match collects {
+            true => shares.keep(HeldRows { first: delivered, ends: !cut_off, ..behind }),
+            false => 0,
+        };
+        (rows, Some(MergePosition::Whole { delivered, held }))
     }
+}
+
+/// A page of rows that were kept; `None` where there is no such row.
+pub(super) fn hand_out(
+    kept: &HeldRows,
+    held: u64,
+    delivered: u64,
+    size: PageSize,
+) -> Option<(Rows, Option<MergePosition>)> {
+    let mut rest = kept.after(delivered).peekable();
+    rest.peek()?;
+    let mut rows = Rows::default();
+    while !size.is_reached(&rows)
+        && let Some(row) = rest.next()
+    {
+        rows.push(row);
+    }
+    let delivered = delivered + rows.len() as u64;
+    let more = rest.peek().is_some() || !kept.ends;
+    Some((rows, more.then_some(MergePosition::Whole { delivered, held })))
 }
 
 /// Drops duplicates and counts rows against TOP and OFFSET LIMIT on their way out.
@@ -100,9 +145,12 @@ pub(super) fn rows<S: Shares>(
         return Ok(());
     }
     let seen = (info.distinct != Distinct::None).then(HashSet::new);
-    let mut funnel = Funnel { output, window, passed: 0, seen, budget: Budget::default() };
     let grouped =
         !info.aggregates.is_empty() || !info.aliases.is_empty() || !info.group_by_expressions.is_empty();
+    if grouped || !info.order_by.is_empty() {
+        output.collect();
+    }
+    let mut funnel = Funnel { output, window, passed: 0, seen, budget: Budget::default() };
     if grouped {
         let mut groups = Groups::new(info);
         drain(&query, shares, &mut |row| groups.add(&parse(row)?).map(|()| true))?;

@@ -50,6 +50,8 @@ pub struct Config {
     /// A file of fault rules that are in force from the start.
     pub faults: Option<PathBuf>,
     pub cache_size_bytes: u64,
+    /// How long one page of a query may take that could go on later.
+    pub query_page_time: Duration,
     pub script_timeout: Duration,
     pub script_memory_bytes: u64,
     pub durability: Durability,

@@ -352,6 +352,15 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| put(&mut config.cache_size_bytes, size_bytes(last(texts)?)),
     },
     Setting {
+        name: "query-page-time",
+        value: "TIME",
+        default: "5s",
+        repeats: false,
+        group: RESOURCES,
+        help: "Time after which a page of a query ends with what it has",
+        set: |config, texts| put(&mut config.query_page_time, duration(last(texts)?)),
+    },
+    Setting {
         name: "script-timeout",
         value: "TIME",
         default: "5s",
@@ -495,6 +504,7 @@ pub fn defaults() -> Config {
         partition_size_limit_bytes: 50_000_000_000,
         logical_partition_size_limit_bytes: 20_000_000_000,
         cache_size_bytes: 256_000_000,
+        query_page_time: Duration::from_secs(5),
         script_timeout: Duration::from_secs(5),
         script_memory_bytes: 64_000_000,
         durability: Durability::Strict,

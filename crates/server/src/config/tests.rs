@@ -33,6 +33,7 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("tls-name", ["a.example", "b.example", "c.example"], |c| c.tls_names.join(" ")),
         ("partition-throughput-limit", ["1000", "2000", "3000"], |c| c.partition_throughput_limit.to_string()),
         ("partition-size-limit", ["1000", "2000", "3000"], |c| c.partition_size_limit_bytes.to_string()),
+        ("query-page-time", ["1s", "2s", "3s"], |c| format!("{}s", c.query_page_time.as_secs())),
         ("script-timeout", ["1s", "2s", "3s"], |c| format!("{}s", c.script_timeout.as_secs())),
         ("script-memory", ["1000", "2000", "3000"], |c| c.script_memory_bytes.to_string()),
         ("cache-size", ["1000", "2000", "3000"], |c| c.cache_size_bytes.to_string()),

@@ -84,7 +84,7 @@ pub struct VectorPath {
 
 /// A consistent view of a partition for one page of a query.
 pub struct PartitionView {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     range_id: u32,
     min: Epk,
     max: Epk,
@@ -137,6 +137,11 @@ impl PartitionView {
     /// Where the view stands in the partition's history.
     pub fn position(&self) -> Position {
         Position { range_id: self.range_id, lsn: self.view.lsn, item_lsn: 0 }
+    }
+
+    /// Which partition this is, for as long as the process runs.
+    pub(crate) fn identity(&self) -> u64 {
+        self.shared.identity
     }
 
     /// The container's definition as of the view.
