@@ -19,7 +19,7 @@ use super::QueryPosition;
 use super::lookup::Candidate;
 use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
 use super::run::{Ran, Run};
-use super::walk::{self, Walk};
+use super::walk::{self, Missed, Walk};
 use crate::item::Item;
 use crate::partition::Span;
 use crate::partition::index::Entry;
@@ -43,24 +43,27 @@ impl<'q> Run<'q> {
             return Ok(page);
         }
         let walk = walk::find(self.query.prepared, self.filter, self.view)
-            .filter(|_| !matches!(self.query.span, Span::Key { .. }))
-            // Positions among items without an entry are none that a walk could go on from.
-            .filter(|walk| !walk.misses_undefined || !after.is_some_and(is_undefined));
+            .filter(|_| !matches!(self.query.span, Span::Key { .. }));
         // An index that has the filter's items together, in order, is hard to beat.
         let at_once =
-            walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, passed));
+            walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, passed, 0));
         let candidates = match self.filter {
             Filter::Nothing => Some(Vec::new()),
             _ if at_once => None,
             _ => self.candidates()?,
         };
-        let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), passed));
-        let Some(walk) = walk else {
+        let walk =
+            walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), passed, 0));
+        let Some((walk, lacking)) = self.with_lacking(walk, after)? else {
             return self.sorted_in_memory(after, passed, candidates);
         };
+        let lacking_count = lacking.as_ref().map_or(0, Vec::len);
+        if !at_once && !self.is_worth_walking(&walk, candidates.as_deref(), passed, lacking_count) {
+            return self.sorted_in_memory(after, passed, candidates);
+        }
         self.report.walk(&walk.text);
         let execution = self.execution(after, passed).presorted();
-        match self.walk(&walk, execution, after, candidates.as_deref())? {
+        match self.walk(&walk, execution, after, candidates.as_deref(), lacking.as_deref())? {
             Walked::Page(next) => Ok(next),
             Walked::Through(execution) => {
                 // What is left are the items that have no entry: they come last.
@@ -74,6 +77,31 @@ impl<'q> Run<'q> {
         }
     }
 
+    /// The walk with the items that it misses, where they are known; `None` where it cannot be gone without them.
+    fn with_lacking(
+        &mut self,
+        walk: Option<Walk>,
+        after: Option<&SortPosition>,
+    ) -> Ran<Option<(Walk, Option<Vec<Bytes>>)>> {
+        let Some(walk) = walk else { return Ok(None) };
+        let Some(missed) = &walk.misses_undefined else { return Ok(Some((walk, None))) };
+        let among_them = after.is_some_and(is_undefined);
+        if missed.first && after.is_some() && !among_them {
+            // They are behind us.
+            return Ok(Some((walk, Some(Vec::new()))));
+        }
+        if !missed.first && !among_them {
+            return Ok(Some((walk, None)));
+        }
+        let lacking = self.lacking(missed)?;
+        Ok(lacking.map(|lacking| (walk, Some(lacking))))
+    }
+
+    fn lacking(&mut self, missed: &Missed) -> Ran<Option<Vec<Bytes>>> {
+        let (view, span) = (self.view, self.query.span);
+        view.lacking(missed.path, &missed.names, span, &mut || self.check_cancelled())
+    }
+
     pub(super) fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
         match after {
             Some(after) => Execution::resume_sorted(self.query.prepared, passed, after.clone()),
@@ -81,7 +109,14 @@ impl<'q> Run<'q> {
         }
     }
 
-    fn is_worth_walking(&self, walk: &Walk, candidates: Option<&[Candidate]>, passed: u64) -> bool {
+    /// `lacking` items are loaded besides.
+    fn is_worth_walking(
+        &self,
+        walk: &Walk,
+        candidates: Option<&[Candidate]>,
+        passed: u64,
+        lacking: usize,
+    ) -> bool {
         let needs = self.query.prepared.needs();
         let all = needs.top.or(needs.limit).map(|count| count + needs.offset.unwrap_or(0));
         let wanted =
@@ -89,7 +124,7 @@ impl<'q> Run<'q> {
         let items = self.view.item_count().max(1);
         let tuning = &self.query.tuning;
         let scan = items * tuning.scan_cost;
-        let loads = wanted.saturating_mul(tuning.load_cost);
+        let loads = wanted.saturating_add(lacking as u64).saturating_mul(tuning.load_cost);
         match candidates {
             _ if walk.filtered => loads < scan,
             Some(candidates) => {
@@ -137,8 +172,20 @@ impl<'q> Run<'q> {
         mut execution: Execution<'q>,
         after: Option<&SortPosition>,
         candidates: Option<&[Candidate]>,
+        lacking: Option<&[Bytes]>,
     ) -> Ran<Walked<'q>> {
         let paths = self.query.prepared.order_paths();
+        let first = walk.misses_undefined.as_ref().is_some_and(|missed| missed.first);
+        let among_them = after.is_some_and(is_undefined) && walk.misses_undefined.is_some();
+        if let Some(lacking) = lacking.filter(|_| first || among_them)
+            && self.push_lacking(&mut execution, lacking, candidates, &paths)? == Flow::Stop
+        {
+            return Ok(Walked::Page(self.after_page(&execution)));
+        }
+        if among_them && !first {
+            return Ok(Walked::Page(None));
+        }
+        let after = after.filter(|_| !among_them);
         let members: Option<HashSet<&[u8]>> = candidates
             .filter(|_| !walk.filtered)
             .map(|candidates| candidates.iter().map(|candidate| &candidate.reference[..]).collect());
@@ -159,6 +206,7 @@ impl<'q> Run<'q> {
                     next = Some(entry);
                     break;
                 }
+                self.check_cancelled()?;
                 if wanted(&entry) {
                     run.push(entry.reference_bytes());
                 }
@@ -186,10 +234,37 @@ impl<'q> Run<'q> {
             }
         }
         self.metrics.index_entries += entries.rows_read();
-        if !walk.misses_undefined {
+        let Some(missed) = walk.misses_undefined.as_ref().filter(|missed| !missed.first) else {
             return Ok(Walked::Page(None));
+        };
+        let Some(lacking) = self.lacking(missed)? else {
+            return Ok(Walked::Through(Box::new(execution)));
+        };
+        let full = self.push_lacking(&mut execution, &lacking, candidates, &paths)? == Flow::Stop;
+        Ok(Walked::Page(full.then(|| self.after_page(&execution)).flatten()))
+    }
+
+    /// Pushes those of a list of items that have no value to sort by.
+    fn push_lacking(
+        &mut self,
+        execution: &mut Execution<'q>,
+        lacking: &[Bytes],
+        candidates: Option<&[Candidate]>,
+        paths: &[(Vec<String>, bool)],
+    ) -> Ran<Flow> {
+        let wanted = |reference: &Bytes| {
+            candidates.is_none_or(|candidates| {
+                candidates.binary_search_by(|candidate| candidate.reference.cmp(reference)).is_ok()
+            })
+        };
+        let wanted: Vec<Bytes> = lacking.iter().filter(|reference| wanted(reference)).cloned().collect();
+        for (keys, _, item) in self.load_run(&wanted, paths)? {
+            // Those that have got a value are among the entries.
+            if keys.first().is_some_and(Value::is_undefined) && self.push(execution, &item)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
         }
-        Ok(Walked::Through(Box::new(execution)))
+        Ok(Flow::More)
     }
 
     /// The items of a run, in the order of the sort keys and then of their numbers.

@@ -21,12 +21,19 @@ use crate::partition::index::{Composite, Entries, Entry, IndexedPath, PartitionV
 pub(super) struct Walk {
     kind: WalkKind,
     direction: Direction,
-    /// Items without an entry come after all others, and have to be looked for.
-    pub misses_undefined: bool,
+    /// The path whose items without an entry come before or after all others, and have to be looked for.
+    pub misses_undefined: Option<Missed>,
     /// The filter holds for every entry that is walked.
     pub filtered: bool,
     /// The walked index, for people.
     pub text: String,
+}
+
+/// Items without an entry: of which path, and on which side of the others they come.
+pub(super) struct Missed {
+    pub path: PathNumber,
+    pub names: Vec<String>,
+    pub first: bool,
 }
 
 enum WalkKind {
@@ -62,10 +69,8 @@ fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -
     let place = place_of(path);
     let IndexedPath::Entries(number) = indexed(view, &place) else { return None };
     let defined = filter.defines(&place) || is_always_defined(path);
-    // Undefined comes before everything: ascending, the items without an entry would have to be known first.
-    if !descending && !defined {
-        return None;
-    }
+    // Undefined comes before everything.
+    let missed = Missed { path: number, names: path.clone(), first: !descending };
     let own = own_ranges(filter, &place);
     let range = match own {
         Some(ranges) => ValueRange::of_bytes(ranges.first()?.start.clone(), ranges.last()?.end.clone()),
@@ -76,7 +81,7 @@ fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -
     Some(Walk {
         kind: WalkKind::Path { path: number, range },
         direction: if *descending { Direction::Reverse } else { Direction::Forward },
-        misses_undefined: !defined,
+        misses_undefined: (!defined).then_some(missed),
         filtered,
         text: format!("{place}{}", if *descending { " descending" } else { "" }),
     })
@@ -144,7 +149,7 @@ fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView
                     points,
                 },
                 direction: if turned { Direction::Reverse } else { Direction::Forward },
-                misses_undefined: false,
+                misses_undefined: None,
                 filtered,
                 text,
             });

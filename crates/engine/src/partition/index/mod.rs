@@ -10,9 +10,10 @@
 //! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
 //! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
-//! - `search`: rows of search indexes. `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `check`: are the
-//!   rows right?
+//! - `search`: rows of search indexes. `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `absent`: items
+//!   that lack a path. `check`: are the rows right?
 
+mod absent;
 mod check;
 mod entries;
 mod estimate;
@@ -40,6 +41,7 @@ pub use search::VectorForm;
 pub use view::{IndexedPath, Items, PartitionView, PathNumber, SpatialPath, TextPath, VectorPath};
 pub(super) use write::Stage;
 
+use absent::Absences;
 use paths::{Dictionary, NewPaths, Paths};
 use scheme::Scheme;
 use walk::{Layout, Version, Walk};
@@ -60,17 +62,21 @@ pub(super) struct Index {
     rebuilt_items: AtomicU64,
     /// Words of all texts at a path, as of an LSN: queries ask for them again and again.
     words: Mutex<HashMap<u16, (u64, u64)>>,
+    absences: Absences,
 }
 
 /// A moment in the life of an index, see [`Index::mark`].
 pub(super) struct Mark {
     scheme: Arc<Scheme>,
     paths: usize,
+    announced: u64,
 }
 
 impl Mark {
     pub(super) fn is_same(&self, other: &Mark) -> bool {
-        Arc::ptr_eq(&self.scheme, &other.scheme) && self.paths == other.paths
+        Arc::ptr_eq(&self.scheme, &other.scheme)
+            && self.paths == other.paths
+            && self.announced == other.announced
     }
 }
 
@@ -93,6 +99,7 @@ impl Index {
             unindexed: AtomicBool::new(unindexed),
             rebuilt_items: AtomicU64::new(0),
             words: Mutex::default(),
+            absences: Absences::default(),
         })
     }
 
@@ -105,6 +112,7 @@ impl Index {
             unindexed: AtomicBool::new(false),
             rebuilt_items: AtomicU64::new(0),
             words: Mutex::default(),
+            absences: Absences::default(),
         }
     }
 
@@ -118,7 +126,8 @@ impl Index {
     pub(super) fn mark(&self) -> Option<Mark> {
         let scheme = self.scheme.load_full();
         let paths = self.dictionary.read().len();
-        scheme.stale.is_empty().then_some(Mark { scheme, paths })
+        let announced = self.absences.announced();
+        scheme.stale.is_empty().then_some(Mark { scheme, paths, announced })
     }
 
     /// Takes note of the container's present definition. The caller holds the partition's lock, and nothing has been
