@@ -98,6 +98,7 @@ actions! {
     QueryItems = "query_items", reads, Feed;
     PlanQuery = "plan_query", reads, Plan;
     ListRanges = "list_ranges", reads, Properties;
+    QueryRanges = "query_ranges", reads, Properties;
     ListConflicts = "list_conflicts", reads, Container;
     QueryConflicts = "query_conflicts", reads, Container;
     ReadConflict = "read_conflict", reads, Container;
@@ -184,6 +185,9 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Item, &Method::PATCH) => Some(Action::PatchItem),
         (Resource::Item, &Method::DELETE) => Some(Action::DeleteItem),
         (Resource::Ranges, &Method::GET) => Some(Action::ListRanges),
+        (Resource::Ranges, &Method::POST) if meaning_of_post(headers) == Post::Query => {
+            Some(Action::QueryRanges)
+        }
         (Resource::Conflicts, &Method::GET) => Some(Action::ListConflicts),
         (Resource::Conflicts, &Method::POST) if meaning_of_post(headers) == Post::Query => {
             Some(Action::QueryConflicts)

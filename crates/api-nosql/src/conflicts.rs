@@ -6,7 +6,7 @@ use orrery_engine::Error;
 
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{self, Answer, At};
-use crate::resource_feed::envelope;
+use crate::resource_feed::{Feed, envelope};
 use crate::service::Context;
 
 const NONE: HeaderValue = HeaderValue::from_static("conflicts=0;");
@@ -22,6 +22,12 @@ pub fn list(context: &Context<'_>) -> Result<Answer> {
         .set(headers::RESOURCE_QUOTA, NONE)
         .set(headers::RESOURCE_USAGE, NONE)
         .body(envelope("Conflicts", target.rid.as_str(), std::iter::empty())))
+}
+
+/// A query over nothing; it is still held to the language.
+pub fn query(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    Feed { key: "Conflicts", rid: target.rid.as_str(), entries: Vec::new() }.query(context)
 }
 
 pub fn missing(context: &Context<'_>) -> Result<Answer> {

@@ -13,7 +13,7 @@ use orrery_model::{Number, NumberStyle, write_json_number};
 
 use crate::errors::Result;
 use crate::headers::{self, Answer, At};
-use crate::resource_feed::{close_envelope, open_envelope};
+use crate::resource_feed::{Entry, Feed, close_envelope, open_envelope};
 use crate::service::{Context, Target};
 use crate::write::{push_json_string, push_u64};
 
@@ -39,6 +39,17 @@ pub fn list(context: &Context<'_>) -> Result<Answer> {
     }
     close_envelope(&mut out, ranges.len());
     Ok(answer.count(ranges.len()).body(out))
+}
+
+pub fn query(context: &Context<'_>) -> Result<Answer> {
+    let target = context.container_inside()?;
+    let entry = |range: &RangeInfo| {
+        let mut json = Vec::with_capacity(420);
+        write(&mut json, &target, range);
+        Entry { number: range.id, json }
+    };
+    let entries = target.container.ranges().iter().map(entry).collect();
+    Feed { key: "PartitionKeyRanges", rid: target.rid.as_str(), entries }.query(context)
 }
 
 fn etag(target: &Target, ranges: &[RangeInfo]) -> String {

@@ -1,4 +1,4 @@
-//! Feeds of databases, containers, offers, users and permissions: all of them, page by page, or those that a query selects.
+//! Feeds of databases, containers, offers, users, permissions, scripts and ranges: all of them, page by page, or those that a query selects.
 //!
 //! The whole list is in memory, so a page is a slice of it. Entries are ordered by their number, which is the order of
 //! creation and never changes; the continuation is the number of the last entry of the page, so entries that come or

@@ -65,6 +65,7 @@ pub const SUPPORT: &[Support] = &[
     line("/dbs/{db}/colls/{coll}/docs/{item}", "DELETE", "delete an item", Supported, ""),
     line("/dbs/{db}/colls/{coll}/operations/partitionkeydelete", "POST", "delete all items of a key", Supported, ""),
     line("/dbs/{db}/colls/{coll}/pkranges", "GET", "read the partition key ranges", Supported, ""),
+    line("/dbs/{db}/colls/{coll}/pkranges", "POST", "query the partition key ranges", Supported, ""),
     line("/dbs/{db}/colls/{coll}/conflicts", "GET", "list conflicts", Supported, "one region has none"),
     line("/dbs/{db}/colls/{coll}/conflicts", "POST", "query conflicts", Supported, "one region has none"),
     line("/dbs/{db}/colls/{coll}/conflicts/{id}", "GET, DELETE", "one conflict", Supported, "always 404"),

@@ -1,4 +1,4 @@
-//! Queries over databases, containers and offers: the same language, over the JSON of each resource.
+//! Queries over databases, containers, offers and all other feeds but items: the same language, over the JSON of each resource.
 
 use orrery_model::{ParseOptions, Raw, parse_json};
 use orrery_query::{Prepared, RowView, run_all};
