@@ -94,3 +94,45 @@ pub(super) fn page(
     let share = if metrics.loaded_items == 0 { 0.0 } else { idle / metrics.loaded_items as f64 };
     charge + ROW_RU * idle + LOADED_BYTE_RU * share * metrics.loaded_bytes as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_query::QueryEnv;
+
+    /// `tests/golden/charges/queries.txt`: what a page did, and what it costs.
+    #[test]
+    fn pages_cost_what_the_table_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/charges/queries.txt");
+        let table = std::fs::read_to_string(path).unwrap();
+        let mut lines = 0;
+        for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (figures, text) = line.split_once(" > ").expect("a query after >");
+            let (charge, did) = figures.split_once(" RU ").expect("a charge");
+            let expected: f64 = charge.trim().parse().unwrap();
+            let figure = |name: &str| -> u64 {
+                let part = did.split(',').map(str::trim).find_map(|part| part.strip_suffix(name));
+                part.unwrap_or_else(|| panic!("{name} is missing in {line}")).trim().parse().unwrap()
+            };
+            let query = orrery_sql::parse_query(text).unwrap();
+            let prepared = Prepared::new(&query, &[], &QueryEnv::default()).unwrap();
+            let metrics = QueryMetrics {
+                matched_items: figure("passed"),
+                loaded_items: figure("loaded"),
+                loaded_bytes: figure("bytes"),
+                output_rows: figure("rows"),
+                ..QueryMetrics::default()
+            };
+            let answered = !did.trim_start().starts_with("no index");
+            let charge_ru = page(&prepared, &prepared.filter(), answered, figure("counted"), &metrics);
+            assert!((charge_ru - expected).abs() < 0.002, "{charge_ru} instead of {line}");
+            // The same page costs the same again.
+            assert_eq!(
+                charge_ru.to_bits(),
+                page(&prepared, &prepared.filter(), answered, figure("counted"), &metrics).to_bits()
+            );
+            lines += 1;
+        }
+        assert!(lines >= 15);
+    }
+}
