@@ -4,10 +4,11 @@
 //! COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [SSL_CERT_FILE=cert.pem] cargo run [WORD]
 //! ```
 //!
-//! This file connects, runs the cases of `cases.rs` and counts. The SDK verifies certificates against the file that
+//! This file connects, runs the cases of `cases.rs` and `queries.rs` and counts. The SDK verifies certificates against the file that
 //! `SSL_CERT_FILE` names. The last line is `N passed, N failed`, and so says the exit status.
 
 mod cases;
+mod queries;
 
 use std::future::Future;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -113,6 +114,7 @@ async fn main() -> Result<(), Problem> {
     let fixture = Fixture::open().await?;
     let mut counts = Counts { selection: std::env::args().nth(1), ..Counts::default() };
     cases::run_all(&mut counts, &fixture).await;
+    queries::run_all(&mut counts, &fixture).await;
     fixture.database.delete(None).await?;
     println!("{} passed, {} failed", counts.passed, counts.failed);
     std::process::exit(i32::from(counts.failed > 0));

@@ -167,6 +167,13 @@ final class Queries {
                 equal(row.get("n").asInt() % 4, 0);
             }
         });
+        cases.put("full-text and vector ranks are fused over all partitions", suite -> {
+            // A word more makes a text say less, so that no two readings score the same.
+            String both = "SELECT TOP 4 c.id FROM c"
+                + " ORDER BY RANK RRF(FullTextScore(c.text, 'lake'), VectorDistance(c.v, [1, 0]))";
+            List<String> found = rows(suite, both).stream().map(row -> row.get("id").asText()).toList();
+            equal(found, List.of("i59", "i58", "i57", "i56"));
+        });
         for (String order : new String[] {"", " ORDER BY c.score"}) {
             String what = order.isEmpty() ? "a query" : "a sorted query";
             cases.put(what + " goes on where its continuation says", suite -> {
