@@ -25,7 +25,7 @@ from email.utils import formatdate
 
 from azure.cosmos import CosmosClient, PartitionKey
 
-# Partitions from which the middle one is split on demand: fewer split by their size alone.
+# Partitions from which some are split on demand: fewer split by their size alone.
 PARTITIONS_MIN = 4
 
 
@@ -51,12 +51,14 @@ class Splitter:
         with urllib.request.urlopen(request, context=self.context) as answer:
             return json.load(answer)
 
-    def middle(self, database, container):
-        """The range of middle size: larger ones are left to grow to their limit. None while there are few."""
+    def small(self, database, container):
+        """The smallest range that is worth splitting; larger ones are left to grow to their limit. None while there are few."""
         query = f"?db={urllib.parse.quote(database)}&container={urllib.parse.quote(container)}&keys=0"
         ranges = self.ask("GET", route="partitions", query=query)["partitions"]
-        ranges.sort(key=lambda each: each["sizeBytes"])
-        return ranges[len(ranges) // 2]["range"] if len(ranges) >= PARTITIONS_MIN else None
+        worth = [each for each in ranges if each["sizeBytes"] >= each["sizeLimitBytes"] / 8]
+        if len(ranges) < PARTITIONS_MIN or not worth:
+            return None
+        return min(worth, key=lambda each: each["sizeBytes"])["range"]
 
     def run(self, operation, database, container, range_id=None):
         """Starts a job and waits for its end."""
@@ -154,7 +156,7 @@ class Load:
         while any(worker.is_alive() for worker in workers):
             asked = sum(job["reason"] == "demand" for job in jobs.values())
             # Where partitions split by their size as well, the largest are left to do so.
-            chosen = splitter.middle(database, self.container.id) if by_size else None
+            chosen = splitter.small(database, self.container.id) if by_size else None
             if asked < splits and (chosen or not by_size):
                 try:
                     splitter.run("split", database, self.container.id, chosen)
