@@ -19,6 +19,7 @@
 mod aad;
 mod resource_token;
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -26,7 +27,6 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use http::header::{AUTHORIZATION, DATE};
 use http::{HeaderMap, Method, StatusCode};
-use percent_encoding::percent_decode_str;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -119,8 +119,7 @@ impl Authorizer {
         if header.len() > TOKEN_BYTES_MAX {
             return Err(unauthorized(MALFORMED));
         }
-        // Never `+` to space: a signature may hold a plus sign that its client did not encode.
-        let decoded = percent_decode_str(header).decode_utf8().map_err(|_| unauthorized(MALFORMED))?;
+        let decoded = decoded(header).ok_or_else(|| unauthorized(MALFORMED))?;
         let token = Token::parse(&decoded).ok_or_else(|| unauthorized(MALFORMED))?;
         match token.kind {
             kind if kind.eq_ignore_ascii_case("master") => self.check_signature(token.signature, claim),
@@ -212,6 +211,35 @@ impl Authorizer {
         let apart = now.duration_since(made).unwrap_or_else(|earlier| earlier.duration());
         if apart <= self.skew { Ok(()) } else { Err(not_now(made, made + self.skew, now)) }
     }
+}
+
+/// Text with its escapes (`%3D`) resolved, as far as they are any; `None` when they make no UTF-8. Never `+` to space: a
+/// signature may hold a plus sign that its client did not encode.
+fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    let mut rest = text.as_bytes();
+    let mut bytes = Vec::new();
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        if bytes.is_empty() {
+            bytes.reserve(text.len());
+        }
+        let digit = |at: usize| rest.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        bytes.extend_from_slice(&rest[..at]);
+        match (digit(at + 1), digit(at + 2)) {
+            (Some(high), Some(low)) => {
+                bytes.push((high << 4 | low) as u8);
+                rest = &rest[at + 3..];
+            }
+            _ => {
+                bytes.push(b'%');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    if rest.len() == text.len() {
+        return Some(Cow::Borrowed(text));
+    }
+    bytes.extend_from_slice(rest);
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// The three parts of an authorization value.

@@ -24,7 +24,7 @@ use crate::auth::{Authorizer, Caller, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
 use crate::faults::Faults;
-use crate::headers::{self, Answer, At, ServiceHeaders};
+use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
 use crate::presence::Presence;
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
@@ -82,6 +82,7 @@ pub(crate) struct Context<'a> {
     pub limits: &'a Limits,
     pub path: &'a Path<'a>,
     pub headers: &'a HeaderMap,
+    pub sent: Sent,
     pub uri: &'a Uri,
     pub connection: Option<Connection>,
     /// Tells whether the client is still there, where the server can.
@@ -142,6 +143,7 @@ impl Service {
                                 limits: &limits,
                                 path,
                                 headers: &parts.headers,
+                                sent: Sent::of(&parts.headers),
                                 uri: &parts.uri,
                                 connection: parts.extensions.get::<Connection>().copied(),
                                 presence: parts.extensions.get::<Presence>(),
@@ -369,11 +371,14 @@ fn location(parts: &http::request::Parts) -> HeaderValue {
 impl<'a> Context<'a> {
     /// A header as text; headers that are not UTF-8 count as absent.
     pub fn text(&self, name: HeaderName) -> Option<&'a str> {
+        if !self.sent.may_have(&name) {
+            return None;
+        }
         std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
     }
 
     pub fn flag(&self, name: HeaderName) -> bool {
-        actions::flag(self.headers, name)
+        self.sent.may_have(&name) && actions::flag(self.headers, name)
     }
 
     fn lengthy<T>(&self, work: impl FnOnce() -> T) -> T {

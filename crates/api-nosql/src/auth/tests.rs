@@ -300,3 +300,17 @@ fn a_malformed_resource_token_is_401() {
         assert_eq!(attempt.run().unwrap_err().0, 401, "{text}");
     }
 }
+
+#[test]
+fn escapes_are_resolved_as_everywhere() {
+    let parts = ["%", "%3", "%3D", "%3d", "%zz", "a", "=", "+", "%C3%A4", "%C3", "ä", "%25", "%%41"];
+    for first in parts {
+        for second in parts {
+            for third in parts {
+                let text = format!("{first}{second}{third}");
+                let want = percent_encoding::percent_decode_str(&text).decode_utf8().ok();
+                assert_eq!(decoded(&text), want, "{text}");
+            }
+        }
+    }
+}
