@@ -136,6 +136,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
                     session: &[],
                     system: &NoSystem,
                     timed: false,
+                    held: None,
                     tuning: Tuning::default(),
                 },
                 &mut |_| rows += 1,
