@@ -20,7 +20,7 @@ use crate::catalog::rows::{ContainerRow, RangeRow, RangeStatus, RowKey, drop_val
 use crate::catalog::writer::Writer;
 use crate::container::Container;
 use crate::error::{Error, Kind, Result};
-use crate::partition::{Partition, Pause, Successor};
+use crate::partition::{Partition, Pause, Successor, seal_all};
 use crate::ranges::{RangeHistory, RangeMap, Slot};
 
 /// Ranges that a container may have had in its life: their ids have 16 bits in item numbers.
@@ -91,12 +91,12 @@ impl Writer {
         let pause = Pause::begin(parents.iter().map(|(parent, _)| parent.clone()).collect());
         pause.drain()?;
         for (parent, seen) in parents.iter_mut() {
-            *seen = parent.catch_up(*seen, successors)?.lsn;
+            *seen = parent.stage_changes(*seen, successors)?.lsn;
         }
         // Above every LSN that any of the old partitions has given, so that session tokens of theirs stay true.
         let start_lsn = parents.iter().map(|(parent, _)| parent.lsn()).max().unwrap_or(0);
         let durability = self.shared.config.durability;
-        successors.iter_mut().try_for_each(|successor| successor.seal(start_lsn, durability))?;
+        seal_all(successors, start_lsn, durability)?;
 
         let mut change = self.prepare();
         let (lsn, ts) = (change.meta.lsn, change.ts);

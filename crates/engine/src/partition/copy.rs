@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_model::Epk;
-use orrery_storage::{Commit, Direction, Durability, KeyRange, Row, Snapshot, Space, Table, keys};
+use orrery_storage::{
+    Commit, Direction, Durability, KeyRange, Row, Snapshot, Space, StoreError, Table, keys,
+};
 
 use super::index::{Index, Stage};
 use super::rows::{
@@ -59,6 +61,19 @@ pub(crate) struct CatchUp {
     /// Everything up to here has been seen.
     pub(crate) lsn: u64,
     pub(crate) changes: u64,
+}
+
+/// The answer to a seal.
+type Sealing = std::sync::mpsc::Receiver<std::result::Result<(), StoreError>>;
+
+/// Seals all of them at once, so that they share a flush: writers are waiting.
+pub(crate) fn seal_all(successors: &mut [Successor], lsn: u64, durability: Durability) -> Result<()> {
+    let sealing: Vec<Sealing> =
+        successors.iter_mut().map(|successor| successor.seal(lsn, durability)).collect();
+    for sealed in sealing {
+        sealed.recv().unwrap_or(Err(StoreError::Closed))?;
+    }
+    Ok(())
 }
 
 /// A partition in the making. It owns its space, and nobody reads from it yet.
@@ -117,8 +132,8 @@ impl Successor {
         *epk >= *self.min.as_bytes() && *epk < *self.max.as_bytes()
     }
 
-    /// Writes the last rows and waits until all of them are durable: `lsn` is where the old partitions ended.
-    pub(crate) fn seal(&mut self, lsn: u64, durability: Durability) -> Result<()> {
+    /// Submits the last rows; when the answer comes, all of them are durable. `lsn` is where the old partitions ended.
+    fn seal(&mut self, lsn: u64, durability: Durability) -> Sealing {
         let base = Base { lsn, totals: self.totals };
         self.put(Table::Feed, keys::meta(BASE), base.encode());
         self.put(Table::Feed, keys::meta(upkeep::RETENTION_LSN), encode_lsn(lsn));
@@ -128,7 +143,10 @@ impl Successor {
         if let Some(mark) = upkeep::planned_mark(self.definition.default_ttl) {
             self.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
         }
-        self.commit(durability)
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let commit = self.take_staged();
+        self.space.submit(commit, durability, Box::new(move |result| drop(sender.send(result))));
+        receiver
     }
 
     fn put(&mut self, table: Table, key: Bytes, value: Bytes) {
@@ -149,15 +167,21 @@ impl Successor {
     }
 
     fn commit(&mut self, durability: Durability) -> Result<()> {
-        self.overlay.clear();
         if self.staged.changes.is_empty() {
+            self.overlay.clear();
             return Ok(());
         }
+        let commit = self.take_staged();
+        Ok(self.space.commit(commit, durability)?)
+    }
+
+    fn take_staged(&mut self) -> Commit {
+        self.overlay.clear();
         self.stage.wrote();
         self.stage.complete(&self.index, &mut self.staged);
         let stage = std::mem::replace(&mut self.stage, Stage::new(&self.index));
         stage.submitted(&self.index);
-        Ok(self.space.commit(std::mem::take(&mut self.staged), durability)?)
+        std::mem::take(&mut self.staged)
     }
 
     /// Stages every row of an item of which there is nothing here yet.
@@ -398,6 +422,13 @@ impl Partition {
 
     /// Applies everything that has changed after `after`, as of now.
     pub(crate) fn catch_up(&self, after: u64, successors: &mut [Successor]) -> Result<CatchUp> {
+        let round = self.stage_changes(after, successors)?;
+        commit_all(successors)?;
+        Ok(round)
+    }
+
+    /// The same, but the last of it is committed by the seal.
+    pub(crate) fn stage_changes(&self, after: u64, successors: &mut [Successor]) -> Result<CatchUp> {
         let view = self.view(&[])?;
         let snapshot = self.snapshot()?;
         let mut rows = snapshot.scan(Table::Feed, keys::feed_after(after), Direction::Forward);
@@ -428,7 +459,6 @@ impl Partition {
                 commit_all(successors)?;
             }
         }
-        commit_all(successors)?;
         Ok(round)
     }
 }

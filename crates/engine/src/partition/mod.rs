@@ -65,7 +65,7 @@ use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
-pub(crate) use copy::Successor;
+pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};
 pub(crate) use gate::RANGE_GONE;
 pub(crate) use handover::{FeedHold, Pause};
