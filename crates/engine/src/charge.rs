@@ -20,8 +20,8 @@
 //! (`partition/index/walk.rs`).
 
 const U_PER_RU: f64 = 1.05;
-/// Hundredths of U. Charges are added up in them, because whole numbers add up exactly: inside a batch the service shows
-/// every digit of a charge, and they are those of `11.2 / 1.05`.
+/// Hundredths of U. Charges are added up in them and divided once, because whole numbers add up exactly: inside a batch the
+/// service shows every digit of a charge, and they are those of `660 / 105` and `1120 / 105`.
 const WRITE_CU: f64 = 520.0;
 const TERM_CU: f64 = 20.0;
 /// What each unique key adds to storing or removing its values.
@@ -29,6 +29,7 @@ const UNIQUE_KEY_CU: f64 = 116.0;
 /// What planning an expiry adds.
 const EXPIRY_CU: f64 = 24.0;
 const CU_PER_U: f64 = 100.0;
+const CU_PER_RU: f64 = 105.0;
 /// What a patch costs more than the replace it amounts to, and what each of its operations adds.
 const PATCH_U: f64 = 0.3;
 const PATCH_OPERATION_U: f64 = 4.9 / 159.0;
@@ -37,7 +38,7 @@ const REFUSED: f64 = 0.25;
 /// A read that finds nothing, an unchanged item, an empty page of changes.
 pub const LOOK_UP_RU: f64 = 1.0;
 /// A write that was refused for any reason but a taken id or unique key.
-pub const REFUSED_WRITE_RU: f64 = WRITE_CU / CU_PER_U * REFUSED / U_PER_RU;
+pub const REFUSED_WRITE_RU: f64 = WRITE_CU / CU_PER_RU * REFUSED;
 
 /// Published costs by size: KB, RU of a point read, RU of a write before index terms.
 const SIZES: [(f64, f64, f64); 12] = [
@@ -78,7 +79,7 @@ pub fn read(size_bytes: usize) -> f64 {
 
 /// `terms` are all index terms of the version.
 pub fn create(new: &Version, terms: usize) -> f64 {
-    (new.bare_cu() + TERM_CU * terms as f64) / CU_PER_U / U_PER_RU
+    (new.bare_cu() + TERM_CU * terms as f64) / CU_PER_RU
 }
 
 /// Taking a version out costs what putting it in did.
@@ -88,12 +89,12 @@ pub fn delete(old: &Version, terms: usize) -> f64 {
 
 /// `terms` are those that must be taken out and put in to get from one version to the next.
 pub fn replace(old: &Version, new: &Version, terms: usize) -> f64 {
-    replace_u(old, new, terms) / U_PER_RU
+    replace_cu(old, new, terms) / CU_PER_RU
 }
 
 pub fn patch(old: &Version, new: &Version, terms: usize, operations: usize) -> f64 {
     let extra_u = PATCH_U + PATCH_OPERATION_U * operations as f64;
-    (replace_u(old, new, terms) + extra_u) / U_PER_RU
+    (replace_cu(old, new, terms) / CU_PER_U + extra_u) / U_PER_RU
 }
 
 /// A create whose id or unique key is taken.
@@ -106,11 +107,11 @@ pub fn page(sizes_bytes: impl IntoIterator<Item = usize>) -> f64 {
     sizes_bytes.into_iter().map(read).sum::<f64>().max(LOOK_UP_RU)
 }
 
-fn replace_u(old: &Version, new: &Version, terms: usize) -> f64 {
+fn replace_cu(old: &Version, new: &Version, terms: usize) -> f64 {
     // Sizes count for both versions; what did not change of the rest is not paid twice.
     let sizes = WRITE_CU * (write_step(old.size_bytes) + write_step(new.size_bytes));
     let expiry = if old.expires != new.expires || new.expires { EXPIRY_CU } else { 0.0 };
-    (sizes + expiry + TERM_CU * terms as f64) / CU_PER_U
+    sizes + expiry + TERM_CU * terms as f64
 }
 
 /// How many times a write of up to 1 KB a write of this size is.
@@ -221,6 +222,7 @@ mod tests {
         }
         let exact = create(&version(&policy, r#"{"id":"r","pk":"p","n":0,"grp":0,"txt":"row"}"#));
         assert_eq!(exact, 7.047_619_047_619_047_4);
+        assert_eq!(create(&version(&policy, r#"{"id":"b1","pk":"b","n":10}"#)), 6.285_714_285_714_286);
         check(exact * 100.0, 704.76);
         check(2.0 * create(&version(&policy, r#"{"id":"e","pk":"t","s":"x"}"#)), 12.57);
     }
@@ -274,7 +276,7 @@ mod tests {
         let policy = container("");
         check(REFUSED_WRITE_RU, 1.24);
         let taken = refused_create(&version(&policy, r#"{"id":"b1","pk":"b","n":11}"#));
-        assert!((taken - 1.571_428_571_428_571_4).abs() < 1e-12);
+        assert_eq!(taken, 1.571_428_571_428_571_4);
         let taken = refused_create(&version(&policy, r#"{"id":"b1","pk":"b"}"#));
         assert!((taken - 1.476_190_476_190_476_3).abs() < 1e-12);
     }
