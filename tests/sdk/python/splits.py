@@ -173,18 +173,20 @@ class Load:
     def run(self, splitter, database, splits, every_s, by_size=False):
         """Loads everything, with splits from `every_s` on; the figures, and what the feed told."""
         seen = {}
-        beside = [threading.Thread(target=each) for each in (lambda: self.follow(seen), self.read, self.query)]
-        workers = [threading.Thread(target=self.write_all) for _ in range(self.workers)]
+        # Daemons: when this thread fails, nobody goes on without it.
+        thread = lambda work: threading.Thread(target=work, daemon=True)
+        beside = [thread(each) for each in (lambda: self.follow(seen), self.read, self.query)]
+        workers = [thread(self.write_all) for _ in range(self.workers)]
         begun = time.perf_counter()
-        for thread in workers + beside:
-            thread.start()
+        for each in workers + beside:
+            each.start()
         time.sleep(every_s)
         first = time.perf_counter()
         jobs = self.split_again_and_again(splitter, database, splits, every_s, workers, by_size)
         ended = time.perf_counter()
         self.stop.set()
-        for thread in beside:
-            thread.join()
+        for each in beside:
+            each.join()
         done = [job for job in jobs.values() if job["step"] == "done"]
         before = [took for at, took in self.latencies if at < first]
         during = [took for at, took in self.latencies if at >= first]
