@@ -14,6 +14,9 @@
 //! + 0.0111     and 8.4 per MB: each item that was loaded and is no row
 //! ```
 //!
+//! An item that lacks the path of a `SELECT VALUE` is found out by the index, where that answers the filter, and is not loaded. A
+//! row that adds up others has no cost of its own.
+//!
 //! Worked example: `SELECT c.id FROM c WHERE c.id = 'x'` with one row: 2.25 + 0.5505 + 0.0045 + 0.0111 + 0.0019 = 2.82 RU.
 
 use orrery_query::access::Filter;
@@ -87,10 +90,13 @@ pub(super) fn page(
             charge += VALUE_COMPUTED_RU;
             SELECTED_RU
         }
-        Selected::Groups => 0.0,
+        Selected::Groups => -ROW_RU,
     };
     charge += (ROW_RU + row) * metrics.output_rows as f64;
-    let idle = metrics.loaded_items.saturating_sub(metrics.output_rows) as f64;
+    let idle = match prepared.selected() {
+        Selected::Path if answered => 0.0,
+        _ => metrics.loaded_items.saturating_sub(metrics.output_rows) as f64,
+    };
     let share = if metrics.loaded_items == 0 { 0.0 } else { idle / metrics.loaded_items as f64 };
     charge + ROW_RU * idle + LOADED_BYTE_RU * share * metrics.loaded_bytes as f64
 }

@@ -518,10 +518,12 @@ impl<'q> Run<'q> {
             if bytes > PREFILTER_BYTES_MAX {
                 return Ok(false);
             }
-            self.count(&item);
             let system = SystemOf { item: &item, system: self.query.system };
             if self.query.prepared.matches(system.row())? {
+                // Counted when it is loaded again for its row.
                 keep(item.number, key);
+            } else {
+                self.count(&item);
             }
         }
         Ok(true)
