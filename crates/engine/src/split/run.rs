@@ -18,8 +18,9 @@ use crate::partition::{FeedHold, Partition, Successor, wait};
 const ROUNDS_MAX: usize = 30;
 /// Changes that the pause may have to apply: a few milliseconds of work.
 const LAST_CHANGES_MAX: u64 = 256;
-/// ... and when the rounds are used up. More than this would be a pause that people notice.
-const LAST_CHANGES_LIMIT: u64 = 20_000;
+/// What the last round may take when the rounds are used up: the pause has to apply what came meanwhile, which takes about as
+/// long. More would be a pause that people notice.
+const LAST_ROUND_MAX: Duration = Duration::from_millis(500);
 /// The longest rest between two steps of the copy.
 const REST_MAX: Duration = Duration::from_millis(20);
 /// Equal ranges among which the middle of an empty range is looked for: 2^1 to 2^this.
@@ -144,21 +145,24 @@ fn build(
     }
 
     job.enter(JobStep::CatchingUp);
-    let mut left = u64::MAX;
+    let mut last_round = Duration::MAX;
     for _ in 0..ROUNDS_MAX {
         go_on()?;
-        left = 0;
+        let started = Instant::now();
+        let mut left = 0;
         for (parent, seen) in parents.iter().zip(&mut seen) {
             let round = parent.catch_up(*seen, &mut successors)?;
             *seen = round.lsn;
             left += round.changes;
         }
         job.changes_applied.fetch_add(left, Ordering::Relaxed);
+        last_round = started.elapsed();
         if left <= LAST_CHANGES_MAX {
+            last_round = Duration::ZERO;
             break;
         }
     }
-    if left > LAST_CHANGES_LIMIT {
+    if last_round > LAST_ROUND_MAX {
         let message = "The partition is written to faster than it can be copied; it stays whole for now.";
         return Err(Error::new(Kind::Throttled { retry_after_ms: 60_000 }, message));
     }
