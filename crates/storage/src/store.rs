@@ -10,7 +10,7 @@
 //! `blocking()` and is called from a pool. Writes are handed over with a callback and never block the caller,
 //! except for a bounded back-pressure wait when the store has fallen behind.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -263,9 +263,23 @@ pub trait Snapshot: Send + Sync {
     fn get_many(&self, table: Table, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
         keys.iter().map(|key| self.get(table, key)).collect()
     }
+    /// Shows rows in key order to a visitor until it has seen enough. For whoever looks at many rows and keeps few: what
+    /// the visitor sees is not its own.
+    fn visit(&self, table: Table, range: KeyRange, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        let mut rows = self.scan(table, range, Direction::Forward);
+        while let Some(row) = rows.next_row().transpose()? {
+            if visit(&row.key, &row.value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
     /// Rows in key order. The iterator owns what it needs and may outlive the borrow of the snapshot.
     fn scan(&self, table: Table, range: KeyRange, direction: Direction) -> Box<dyn RowIterator>;
 }
+
+/// Sees the key and the value of a row.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
 pub trait RowIterator: Send {
     fn next_row(&mut self) -> Option<Result<Row, StoreError>>;

@@ -4,7 +4,7 @@
 //! wrapped in `Mirror` with another one passes only if both agree.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -57,10 +57,20 @@ fn snapshot(space: &dyn Space) -> Box<dyn Snapshot> {
     space.snapshot().expect("snapshot")
 }
 
-/// All rows of a range.
+/// All rows of a range. A visitor must see the same as the iterator.
 pub fn rows(snapshot: &dyn Snapshot, table: Table, range: KeyRange, direction: Direction) -> Vec<Row> {
-    let mut rows = snapshot.scan(table, range, direction);
-    std::iter::from_fn(move || rows.next_row()).map(|row| row.expect("row")).collect()
+    let mut rows = snapshot.scan(table, range.clone(), direction);
+    let rows: Vec<Row> = std::iter::from_fn(move || rows.next_row()).map(|row| row.expect("row")).collect();
+    if direction == Direction::Forward {
+        let mut visited = Vec::with_capacity(rows.len());
+        let mut visit = |key: &[u8], value: &[u8]| {
+            visited.push(Row { key: Bytes::copy_from_slice(key), value: Bytes::copy_from_slice(value) });
+            ControlFlow::Continue(())
+        };
+        snapshot.visit(table, range, &mut visit).expect("visit");
+        assert_eq!(visited, rows, "a visitor sees other rows than the iterator");
+    }
+    rows
 }
 
 fn keys(snapshot: &dyn Snapshot, range: KeyRange, direction: Direction) -> Vec<Bytes> {

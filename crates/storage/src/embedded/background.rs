@@ -1,4 +1,5 @@
-//! Work beside the committer: flushing sealed memtables, compaction, and tidying up when the store has become idle.
+//! Work beside the committer: flushing sealed memtables, compaction, and tidying up and merging when the store has become
+//! idle.
 //!
 //! One flusher and two compactors (the index has one to itself, as it has most of the rows). Each sleeps until there is
 //! something to do. Whatever they finish raises `generation`, so that the committer, when it waits because the trees
@@ -24,6 +25,10 @@ const COMPACTORS: [&[Table]; 2] = [&[Table::Index], &[Table::Items, Table::Feed]
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 /// ... and this often while open snapshots hold old versions.
 const TIDY_INTERVAL_HELD: Duration = Duration::from_secs(5);
+/// A tree of at most this size is merged at once when the store has become idle; a larger one, of which much would be written
+/// again for little, when it stays idle.
+const MERGED_AT_ONCE_BYTES: u64 = 128 * 1024 * 1024;
+const MERGED_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct Background {
     state: Mutex<State>,
@@ -37,6 +42,8 @@ pub(super) struct Background {
 struct State {
     flush: bool,
     compact: [bool; COMPACTORS.len()],
+    /// Merge also what could wait.
+    thorough: [bool; TABLES.len()],
     /// Log segments that are no longer needed, oldest first.
     remove: Vec<String>,
     tidy_at: Option<Instant>,
@@ -120,7 +127,7 @@ pub(super) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>, StoreError>
 
 fn run_flusher(core: &Core) {
     let background = &core.background;
-    let mut commits_seen = 0;
+    let mut quiet = Quiet::default();
     loop {
         let mut state = background.state.lock();
         let tidy = loop {
@@ -148,7 +155,7 @@ fn run_flusher(core: &Core) {
             continue;
         }
         let result = if flush { flush_all(core) } else { Ok(()) };
-        let result = result.and_then(|()| if tidy { tidy_up(core, &mut commits_seen) } else { Ok(()) });
+        let result = result.and_then(|()| if tidy { tidy_up(core, &mut quiet) } else { Ok(()) });
         if let Err(error) = result {
             core.stop_writes(&format!("flushing failed: {error}"));
         }
@@ -176,23 +183,54 @@ fn remove_segments(core: &Core, names: Vec<String>) {
     }
 }
 
+/// What the last look found.
+#[derive(Default)]
+struct Quiet {
+    commits: u64,
+    since: Option<Instant>,
+}
+
 /// Releases old versions of the trees; once nothing is left of them and no commits come, gives freed memory back to
 /// the operating system.
-fn tidy_up(core: &Core, commits_seen: &mut u64) -> Result<(), StoreError> {
+fn tidy_up(core: &Core, quiet: &mut Quiet) -> Result<(), StoreError> {
     let mut held = false;
     for table in TABLES {
         held |= core.trees.release_versions(table, core.snapshots.watermark())?;
     }
     let commits = core.counters.commits.load(Ordering::Relaxed);
-    let idle = std::mem::replace(commits_seen, commits) == commits;
+    let idle = std::mem::replace(&mut quiet.commits, commits) == commits;
     if idle {
+        let since = *quiet.since.get_or_insert_with(Instant::now);
+        held |= merge_runs(core, since.elapsed());
         trim::give_memory_back();
+    } else {
+        quiet.since = None;
     }
     if held || !idle {
         let interval = if idle { TIDY_INTERVAL_HELD } else { TIDY_INTERVAL };
         core.background.state.lock().tidy_at.get_or_insert(Instant::now() + interval);
     }
     Ok(())
+}
+
+/// After a burst of writes the first level may hold nearly as many runs as it takes to start a compaction, and every scan
+/// reads all of them, with all the versions that they hold of one item. A store that has nothing else to do merges them.
+/// True when some are left for later.
+fn merge_runs(core: &Core, idle: Duration) -> bool {
+    let bytes_max = if idle < MERGED_AFTER { MERGED_AT_ONCE_BYTES } else { u64::MAX };
+    let mut left = false;
+    let mut state = core.background.state.lock();
+    for (index, tables) in COMPACTORS.iter().enumerate() {
+        for table in tables.iter().filter(|table| core.trees.has_runs(**table)) {
+            if core.trees.table_bytes(*table) > bytes_max {
+                left = true;
+                continue;
+            }
+            (state.compact[index], state.thorough[*table as usize]) = (true, true);
+            core.background.compact.notify_all();
+        }
+    }
+    left
 }
 
 fn run_compactor(core: &Core, index: usize) {
@@ -206,18 +244,23 @@ fn run_compactor(core: &Core, index: usize) {
             return;
         }
         state.compact[index] = false;
+        let thorough = state.thorough;
+        COMPACTORS[index].iter().for_each(|table| state.thorough[*table as usize] = false);
         drop(state);
         for table in COMPACTORS[index] {
-            if let Err(error) = compact(core, *table) {
+            let compacted = compact(core, *table, false);
+            let due = || thorough[*table as usize] && core.trees.has_runs(*table);
+            let compacted = compacted.and_then(|()| if due() { compact(core, *table, true) } else { Ok(()) });
+            if let Err(error) = compacted {
                 core.stop_writes(&format!("compaction failed: {error}"));
             }
         }
     }
 }
 
-fn compact(core: &Core, table: Table) -> Result<(), StoreError> {
+fn compact(core: &Core, table: Table, thorough: bool) -> Result<(), StoreError> {
     while core.stopped().is_none() && !core.background.state.lock().stop {
-        if !core.trees.compact(table, core.snapshots.watermark())? {
+        if !core.trees.compact(table, core.snapshots.watermark(), thorough)? {
             return Ok(());
         }
         core.counters.compactions.fetch_add(1, Ordering::Relaxed);

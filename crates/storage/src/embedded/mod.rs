@@ -12,7 +12,7 @@
 //!   row that the log might lose, and "highest seqno in the tables" means that everything below is in them.
 //! - `background` flushes, compacts, and tidies up when the store has become idle. Threads sleep on condition
 //!   variables; an idle store uses no CPU.
-//! - `cache` keeps items that are read again and again.
+//! - `cache` keeps items that are read again and again. `visit` shows many rows to whoever keeps none of them.
 //! - `recovery` replays the log over the tables. `drops` removes the rows of dropped spaces.
 //! - A failed write, sync, flush or compaction stops all writes for the life of the process. Reads go on.
 
@@ -32,6 +32,7 @@ mod space;
 mod tests;
 mod trees;
 mod trim;
+mod visit;
 
 use std::path::Path;
 use std::sync::Arc;

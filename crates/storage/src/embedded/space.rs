@@ -1,5 +1,6 @@
 //! Handles: one owner's space, and snapshots of it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -9,10 +10,10 @@ use bytes::Bytes;
 use super::committer::{Handle, Request, SpaceState};
 use super::core::{Core, Owner};
 use super::snapshots::Pin;
-use super::trees::{SPACE_BYTES, TreeRows, prefixed};
+use super::trees::{SPACE_BYTES, TreeRows, guarded, prefixed};
 use crate::store::{
     Commit, Direction, Done, Durability, KEY_BYTES_MAX, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
-    SpaceStats, StoreError, Table,
+    SpaceStats, StoreError, Table, Visit,
 };
 
 pub(super) struct EmbeddedSpace {
@@ -39,8 +40,8 @@ impl Space for EmbeddedSpace {
         let pin = core.snapshots.open();
         // Asked after the snapshot is open: one that does not see the drop here is older than it.
         let empty = self.handle.state.dropped.load(Ordering::Acquire);
-        let generation = self.handle.state.generation;
-        Ok(Box::new(EmbeddedSnapshot { core: core.clone(), pin, space: self.handle.id, generation, empty }))
+        let state = self.handle.state.clone();
+        Ok(Box::new(EmbeddedSnapshot { core: core.clone(), pin, space: self.handle.id, state, empty }))
     }
 
     fn submit(&self, commit: Commit, durability: Durability, done: Done) {
@@ -58,7 +59,7 @@ struct EmbeddedSnapshot {
     core: Arc<Core>,
     pin: Arc<Pin>,
     space: SpaceId,
-    generation: u64,
+    state: Arc<SpaceState>,
     /// The space was dropped before.
     empty: bool,
 }
@@ -82,7 +83,7 @@ impl Snapshot for EmbeddedSnapshot {
             return self.get_from_tree(table, key);
         }
         let items = &self.core.items;
-        let place = items.place(self.generation, key);
+        let place = items.place(self.state.generation, key);
         if let Some(value) = items.get(&place, self.pin.seqno) {
             return Ok(Some(value));
         }
@@ -91,6 +92,43 @@ impl Snapshot for EmbeddedSnapshot {
             items.fill(&place, self.pin.seqno, value);
         }
         Ok(found)
+    }
+
+    fn visit(&self, table: Table, range: KeyRange, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        if self.empty || range.is_empty() {
+            return Ok(());
+        }
+        let sources = {
+            let _gate = self.pin.enter()?;
+            self.core.trees.sources(table, self.space, &range, self.pin.seqno)?
+        };
+        // The tables of a dropped space go as they are, while older snapshots still see it.
+        let sources = sources.filter(|_| !self.state.dropped.load(Ordering::Acquire));
+        let mut until_look = ROWS_PER_LOOK;
+        let mut expired = false;
+        let mut look = |key: &[u8], value: &[u8]| {
+            until_look -= 1;
+            if until_look == 0 {
+                until_look = ROWS_PER_LOOK;
+                if self.pin.is_expired() {
+                    expired = true;
+                    return ControlFlow::Break(());
+                }
+            }
+            visit(key, value)
+        };
+        match sources {
+            Some(sources) => guarded(|| sources.visit(&mut look))?,
+            None => {
+                let mut rows = self.scan(table, range, Direction::Forward);
+                while let Some(row) = rows.next_row().transpose()? {
+                    if look(&row.key, &row.value).is_break() {
+                        break;
+                    }
+                }
+            }
+        }
+        if expired { Err(StoreError::SnapshotExpired) } else { Ok(()) }
     }
 
     fn scan(&self, table: Table, range: KeyRange, direction: Direction) -> Box<dyn RowIterator> {

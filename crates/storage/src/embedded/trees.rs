@@ -20,20 +20,29 @@ use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, InternalValue, Memtable,
     SequenceNumberCounter, Tree, ValueType,
 };
+use parking_lot::Mutex;
 
 use super::EmbeddedOptions;
 use super::directory::Directory;
+use super::visit::Sources;
 use crate::store::{Change, Direction, KeyRange, Row, SpaceId, StoreError, TABLES, Table};
 
 /// Files of tables that are kept open, over all trees.
 const OPEN_TABLE_FILES_MAX: usize = 256;
 pub(super) const SPACE_BYTES: usize = 4;
 const BLOOM_BITS_PER_KEY: f32 = 10.0;
+/// Runs of the first level that are merged when there is time for it.
+const RUNS_THOROUGH: u8 = 2;
 
 pub(super) struct Trees {
     trees: [Tree; TABLES.len()],
     pub(super) counter: SequenceNumberCounter,
     compaction: Arc<Leveled>,
+    /// The last known version of each tree's tables, and a sequence number that is above everything in it: snapshots
+    /// from there on may read it.
+    tables_from: [Mutex<(u64, u64)>; TABLES.len()],
+    /// For a store that has nothing else to do: merges the first level from two runs on.
+    thorough: Arc<Leveled>,
 }
 
 impl Trees {
@@ -66,7 +75,29 @@ impl Trees {
         let compaction = Leveled::default()
             .with_l0_threshold(options.l0_threshold)
             .with_table_target_size(options.table_bytes);
-        Ok(Trees { trees, counter, compaction: Arc::new(compaction) })
+        // The size of the second level follows from the product of these two, and must stay the same.
+        let thorough = Leveled::default().with_l0_threshold(RUNS_THOROUGH).with_table_target_size(
+            options.table_bytes * u64::from(options.l0_threshold) / u64::from(RUNS_THOROUGH),
+        );
+        let trees = Trees {
+            trees,
+            counter,
+            compaction: Arc::new(compaction),
+            thorough: Arc::new(thorough),
+            tables_from: Default::default(),
+        };
+        for table in TABLES {
+            trees.note_version(table);
+        }
+        Ok(trees)
+    }
+
+    /// To be called when the tables of a tree have changed. Until then visitors leave them alone.
+    fn note_version(&self, table: Table) {
+        let mut noted = self.tables_from[table as usize].lock();
+        // The number is asked for after the version: those of the version are below it.
+        let version = self.tree(table).current_version().id();
+        *noted = (version, self.counter.get());
     }
 
     pub(super) fn tree(&self, table: Table) -> &Tree {
@@ -98,20 +129,42 @@ impl Trees {
         guarded(|| Ok(TreeRows { rows: self.tree(table).range::<Bytes, _>(bounds, seqno, None) }))
     }
 
+    /// The rows of a range for a visitor; `None` at moments when only a scan can see them all.
+    pub(super) fn sources(
+        &self,
+        table: Table,
+        space: SpaceId,
+        range: &KeyRange,
+        seqno: u64,
+    ) -> Result<Option<Sources>, StoreError> {
+        let tables_from = *self.tables_from[table as usize].lock();
+        guarded(|| Ok(Sources::of(self.tree(table), prefixed_bounds(space, range), seqno, tables_from)))
+    }
+
     /// Writes the sealed memtables of a tree as one sorted run. False when there were none.
     pub(super) fn flush(&self, table: Table, watermark: u64) -> Result<bool, StoreError> {
         let tree = self.tree(table);
-        guarded(|| tree.flush(&tree.get_flush_lock(), watermark)).map(|flushed| flushed.is_some())
+        let flushed = guarded(|| tree.flush(&tree.get_flush_lock(), watermark));
+        self.note_version(table);
+        flushed.map(|flushed| flushed.is_some())
+    }
+
+    /// Whether the first level holds several runs, of which every scan reads each.
+    pub(super) fn has_runs(&self, table: Table) -> bool {
+        self.tree(table).l0_run_count() >= usize::from(RUNS_THOROUGH)
     }
 
     /// One step of compaction. False when there was nothing to do.
-    pub(super) fn compact(&self, table: Table, watermark: u64) -> Result<bool, StoreError> {
+    pub(super) fn compact(&self, table: Table, watermark: u64, thorough: bool) -> Result<bool, StoreError> {
         let tree = self.tree(table);
-        guarded(|| {
+        let strategy = if thorough { &self.thorough } else { &self.compaction };
+        let compacted = guarded(|| {
             let before = tree.current_version().id();
-            tree.compact(self.compaction.clone(), watermark)?;
+            tree.compact(strategy.clone(), watermark)?;
             Ok(tree.current_version().id() != before)
-        })
+        });
+        self.note_version(table);
+        compacted
     }
 
     /// Drops the tables that hold rows of this space only. Rows in other tables stay, and older values may come back
@@ -130,6 +183,7 @@ impl Trees {
             }
             Ok(has_own_table)
         })
+        .inspect(|_| self.note_version(table))
     }
 
     /// Releases the versions, and with them memtables and dead tables, that no snapshot needs. Otherwise that
@@ -152,6 +206,10 @@ impl Trees {
     /// Whether a tree has more than this many sorted runs in its first level, or more than one memtable to flush.
     pub(super) fn is_behind(&self, runs_max: usize) -> bool {
         self.trees.iter().any(|tree| tree.l0_run_count() > runs_max || tree.sealed_memtable_count() > 1)
+    }
+
+    pub(super) fn table_bytes(&self, table: Table) -> u64 {
+        guarded(|| Ok(self.tree(table).disk_space())).unwrap_or(u64::MAX)
     }
 
     pub(super) fn disk_bytes(&self) -> u64 {
@@ -282,7 +340,7 @@ fn space_of(key: &[u8]) -> u32 {
 }
 
 /// Runs a call into the crate; its errors and its panics become ours.
-fn guarded<T>(call: impl FnOnce() -> lsm_tree::Result<T>) -> Result<T, StoreError> {
+pub(super) fn guarded<T>(call: impl FnOnce() -> lsm_tree::Result<T>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(lsm_tree::Error::Io(error))) => Err(StoreError::Io(format!("tables: {error}").into())),

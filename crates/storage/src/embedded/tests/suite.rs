@@ -74,7 +74,7 @@ fn counting_counts() {
     space.commit(commit, Durability::Strict).expect("commits");
     let snapshot = space.snapshot().expect("snapshot");
     snapshot.get_many(Table::Items, &["a".into(), "x".into()]).expect("get_many");
-    assert_eq!(rows(&*snapshot, Table::Items, KeyRange::all(), Direction::Forward).len(), 2);
+    assert_eq!(rows(&*snapshot, Table::Items, KeyRange::all(), Direction::Reverse).len(), 2);
     let counted = store.counted();
     let expected = Counted { commits: 1, rows_written: 2, snapshots: 1, gets: 2, scans: 1, rows_scanned: 2 };
     assert_eq!(counted, expected);

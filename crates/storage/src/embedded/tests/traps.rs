@@ -142,7 +142,12 @@ fn rule_13_an_idle_store_gives_memory_back_and_uses_no_cpu() {
             space.commit(commit, Durability::Relaxed).expect("commits");
         }
         println!("loaded {}", anonymous_kb());
-        std::thread::sleep(Duration::from_millis(3500));
+        // What the load has left to be merged is merged first.
+        let mut compactions = u64::MAX;
+        while compactions != store.stats().compactions {
+            compactions = store.stats().compactions;
+            std::thread::sleep(Duration::from_millis(3500));
+        }
         println!("idle {}", anonymous_kb());
         let cpu = || {
             let mut nanoseconds = 0;
