@@ -1,7 +1,7 @@
 //! Item feeds: all items of a container, a range, a span or a key, page by page.
 
 use http::StatusCode;
-use orrery_engine::{FeedContinuation, PageRequest, Scope};
+use orrery_engine::{FeedContinuation, FeedPage, PageRequest, RequestClass, Scope};
 
 use crate::continuation;
 use crate::errors::{ApiError, Plane, Result};
@@ -10,8 +10,11 @@ use crate::item_json::{size_hint, write_item};
 use crate::items;
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
-use crate::service::Context;
+use crate::service::{Context, Target};
 use crate::{budget, consistency, scope};
+
+/// A page of one logical partition that is not likely to hold more than this is read in place.
+const SHORT_BYTES: u64 = 256 * 1024;
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
@@ -27,10 +30,27 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         session: consistency::session(context)?,
         class: budget::class(context)?,
     };
-    let class = page.class;
-    let page = target.container.read_feed(&scope, &page).map_err(|error| {
-        ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
-    })?;
+    let read = || {
+        let found = target.container.read_feed(&scope, &page).map_err(|error| {
+            ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
+        })?;
+        Ok(answer(context, &target, page.class, &found))
+    };
+    if is_short(&target, &scope, page.max_items) { read() } else { context.lengthy(read) }
+}
+
+/// Whether a page is likely to be read in less time than it takes to hand it over: of one logical partition, and small if its
+/// items are not much larger than others.
+fn is_short(target: &Target, scope: &Scope, items_max: usize) -> bool {
+    let (Scope::Key(_), Ok(partitions)) = (scope, target.container.partitions_of(scope)) else {
+        return false;
+    };
+    let [partition] = &partitions[..] else { return false };
+    let usage = partition.usage();
+    (items_max as u64).saturating_mul(usage.size_bytes / usage.items.max(1)) <= SHORT_BYTES
+}
+
+fn answer(context: &Context<'_>, target: &Target, class: RequestClass, page: &FeedPage) -> Answer {
     let size: usize = page.items.iter().map(size_hint).sum();
     let mut out = Vec::with_capacity(size + 64);
     open_envelope(&mut out, "Documents", target.rid.as_str());
@@ -42,11 +62,11 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     close_envelope(&mut out, page.items.len());
     let charge_ru = class.read_charge(page.charge_ru);
-    let mut answer = items::answer(context, &target, StatusCode::OK, items::at(page.at), charge_ru)
+    let mut answer = items::answer(context, target, StatusCode::OK, items::at(page.at), charge_ru)
         .count(page.items.len())
         .body(out);
     if let Some(next) = &page.continuation {
         answer = answer.set(CONTINUATION, continuation::header(&target.rid, &next.encode()));
     }
-    Ok(answer)
+    answer
 }

@@ -69,6 +69,7 @@ pub struct Service {
     pub(crate) scripts: Arc<ScriptHost>,
     /// Rows of queries that are ready before they are asked for.
     pub(crate) held: HeldResults,
+    pub(crate) query_texts: query::Texts,
     faults: Arc<Faults>,
     lengthy: Lengthy,
 }
@@ -102,6 +103,7 @@ impl Service {
             config,
             headers,
             authorizer,
+            query_texts: query::Texts::default(),
             faults: Arc::default(),
             lengthy: |work| work(),
         }
@@ -189,6 +191,11 @@ impl Service {
             response.extensions_mut().insert(injected);
         }
         response
+    }
+
+    /// The server's way to run what may take long.
+    pub(crate) fn lengthy(&self) -> Lengthy {
+        self.lengthy
     }
 
     /// The fault rules, which may be changed at any time.
@@ -289,9 +296,9 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::PatchItem => items::patch(context).await,
         Action::DeleteItem => items::delete(context).await,
         Action::Batch => batch::execute(context).await,
-        Action::ListItems => context.lengthy(|| feed::read(context)),
+        Action::ListItems => feed::read(context),
         Action::ReadChanges => context.lengthy(|| changes::read(context)),
-        Action::QueryItems => context.lengthy(|| query::items::execute(context)),
+        Action::QueryItems => query::items::execute(context),
         Action::PlanQuery => query::plan::execute(context),
         Action::DeletePartitionKey => partition_key_delete::execute(context).await,
         Action::ReadAccount => account::read(context),
@@ -381,7 +388,9 @@ impl<'a> Context<'a> {
         self.sent.may_have(&name) && actions::flag(self.headers, name)
     }
 
-    fn lengthy<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Runs what may take long where it holds up nobody. Handing over costs as much as a short query, so whoever can tell
+    /// runs short work in place.
+    pub fn lengthy<T>(&self, work: impl FnOnce() -> T) -> T {
         let (mut work, mut result) = (Some(work), None);
         (self.service.lengthy)(&mut || result = work.take().map(|work| work()));
         result.expect("the server runs what it is given")

@@ -46,12 +46,17 @@ impl Item {
     /// The document. A row that cannot be read as one is an empty string value, never a panic; the store's checksums
     /// make that a thing of bad memory, not of bad disks.
     pub fn body(&self) -> Raw<'_> {
-        Raw::document(&self.document).unwrap_or_else(|_| unreadable())
+        readable(&self.document)
     }
 
     pub fn id(&self) -> &str {
         self.body().get("id").and_then(Raw::as_str).unwrap_or_default()
     }
+}
+
+/// A stored document, or one without members where the bytes are none.
+pub(crate) fn readable(document: &[u8]) -> Raw<'_> {
+    Raw::document(document).unwrap_or_else(|_| unreadable())
 }
 
 /// A document that has no members, for rows that cannot be read.

@@ -15,14 +15,16 @@ use smallvec::{SmallVec, smallvec};
 use crate::aggregate::Accumulator;
 use crate::compare::{canonical, canonical_key};
 use crate::context::Context;
+use crate::direct::{Direct, Input};
 use crate::like::LikePattern;
 use crate::limits::{Budget, ITEM_STEPS_MAX};
 use crate::node::{Grouping, Node, Pattern, Plan, PlanSource, SourceKind};
 use crate::operators::{between, binary, equality, unary};
+use crate::row::RowView;
 use crate::value::Eval;
 
-/// Most queries have the item, one source and perhaps an aggregate; those need no allocation per item.
-pub(crate) type Slots<'a> = SmallVec<[Eval<'a>; 4]>;
+/// Most queries have the item, one source and a few keys and aggregates; those need no allocation per item.
+pub(crate) type Slots<'a> = SmallVec<[Eval<'a>; 8]>;
 
 pub(crate) struct Frame<'a> {
     pub slots: Slots<'a>,
@@ -114,7 +116,7 @@ impl<'a> Frame<'a> {
                 Eval::object(members)
             }
             Node::Call(function, arguments) => {
-                let mut values = Vec::with_capacity(arguments.len());
+                let mut values: SmallVec<[Eval<'a>; 3]> = SmallVec::with_capacity(arguments.len());
                 for argument in arguments {
                     let value = self.eval(argument)?;
                     if value.is_undefined() && !function.takes_undefined {
@@ -350,6 +352,54 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds an item by the values of its paths alone.
+    pub fn add_direct(
+        &mut self,
+        grouping: &Grouping,
+        direct: &Direct,
+        number: u64,
+        row: &RowView<'_>,
+        budget: &mut Budget,
+    ) -> Evaluated<()> {
+        let found = direct.read(row);
+        let at = if direct.keys.is_empty() {
+            0
+        } else {
+            self.scratch.clear();
+            direct.keys.iter().for_each(|path| canonical(&found[*path], &mut self.scratch));
+            match self.index.get(&self.scratch) {
+                Some(at) => *at,
+                None => {
+                    let keys = direct.keys.iter().map(|path| found[*path].to_value()).collect();
+                    self.begin(grouping, number, keys, budget)?
+                }
+            }
+        };
+        let group = &mut self.groups[at];
+        group.first = group.first.min(number);
+        for (input, accumulator) in direct.inputs.iter().zip(&mut group.accumulators) {
+            match input {
+                Input::Path(path) => accumulator.add(&found[*path], budget)?,
+                Input::Constant(value) => accumulator.add(&Eval::from_constant(value), budget)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A new group, under the key in `scratch`.
+    fn begin(
+        &mut self,
+        grouping: &Grouping,
+        number: u64,
+        keys: Vec<Value>,
+        budget: &mut Budget,
+    ) -> Evaluated<usize> {
+        budget.hold(2 * self.scratch.len() + 64 * grouping.aggregates.len())?;
+        self.groups.push(Group { first: number, keys, accumulators: fresh(grouping) });
+        self.index.insert(self.scratch.clone(), self.groups.len() - 1);
+        Ok(self.groups.len() - 1)
+    }
+
     /// Counts rows that nobody looked at in the one group of a query that only counts.
     pub fn count(&mut self, rows: u64) {
         for accumulator in self.groups.iter_mut().flat_map(|group| &mut group.accumulators) {
@@ -377,14 +427,11 @@ impl Groups {
         if let Some(at) = self.index.get(&self.scratch) {
             return Ok(*at);
         }
-        frame.budget.hold(2 * self.scratch.len() + 64 * grouping.aggregates.len())?;
         let mut keys = Vec::with_capacity(grouping.keys.len());
         for (node, _) in &grouping.keys {
             keys.push(frame.eval(node)?.to_value());
         }
-        self.groups.push(Group { first: number, keys, accumulators: fresh(grouping) });
-        self.index.insert(self.scratch.clone(), self.groups.len() - 1);
-        Ok(self.groups.len() - 1)
+        self.begin(grouping, number, keys, &mut frame.budget)
     }
 
     /// First number, keys and aggregate results of each group, in the order of the first.

@@ -22,6 +22,7 @@ use orrery_sql::SqlError;
 
 use crate::compare::canonical_key;
 use crate::compile::{ITEM_SLOT, OrderKey};
+use crate::direct::Direct;
 use crate::eval::{Frame, Groups, bind_group};
 use crate::limits::Budget;
 use crate::output::write_json;
@@ -70,6 +71,7 @@ pub struct Execution<'p> {
     swallow: u64,
     seen: HashSet<Vec<u8>>,
     groups: Option<Groups>,
+    direct: Option<Direct>,
     sorted: Vec<SortedRow>,
     /// The keys and the number of the last row that a limited sort still keeps.
     cutoff: Option<(Vec<Value>, u64)>,
@@ -114,6 +116,7 @@ impl<'p> Execution<'p> {
             swallow: 0,
             seen: HashSet::new(),
             groups: compiled.plan.grouping.as_ref().map(Groups::new),
+            direct: Direct::of(compiled),
             sorted: Vec::new(),
             cutoff: None,
             presorted: false,
@@ -235,6 +238,13 @@ impl<'p> Execution<'p> {
     fn run(&mut self, item: Eval<'_>, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
         if self.is_complete() {
             return Ok(Flow::Stop);
+        }
+        if let (Eval::Item(row), Some(direct), Some(groups), Some(grouping)) =
+            (&item, &self.direct, &mut self.groups, &self.prepared.compiled.plan.grouping)
+        {
+            groups.add_direct(grouping, direct, self.number, row, &mut self.budget)?;
+            self.matched += 1;
+            return Ok(Flow::More);
         }
         (self.item_passed, self.item_rows, self.item_open) = (self.passed, 0, true);
         let prepared = self.prepared;

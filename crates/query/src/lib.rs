@@ -24,6 +24,7 @@ mod compare;
 mod compile;
 mod context;
 mod datetime;
+mod direct;
 mod env;
 mod eval;
 mod exec;

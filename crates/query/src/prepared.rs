@@ -129,6 +129,15 @@ impl Prepared {
         &self.shape
     }
 
+    /// Whether every item takes about the same little time: no loops over its arrays, no subqueries, no scripts.
+    pub fn is_steady(&self) -> bool {
+        let mut steady = !self.shape.joins && !self.shape.rank;
+        self.compiled.plan.for_each_node(&mut |node| {
+            steady &= !matches!(node, Node::Subquery(..) | Node::Udf(..));
+        });
+        steady
+    }
+
     /// Whether an item passes FROM and WHERE.
     pub fn matches(&self, row: RowView<'_>) -> Result<bool, SqlError> {
         let mut frame = Frame::new(self.compiled.slot_count, &self.context);
@@ -206,6 +215,18 @@ impl Prepared {
         let mut filters = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
         let any = !plan.guards.is_empty() || plan.sources.iter().any(|source| !source.filters.is_empty());
         any && filters.all(Node::is_pure)
+    }
+
+    /// Whether every item that passes the filter is exactly one row.
+    pub fn gives_a_row_per_item(&self) -> bool {
+        let plan = &self.compiled.plan;
+        let whole = matches!(plan.sources.as_slice(), [source]
+            if matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
+        whole
+            && !plan.distinct
+            && plan.grouping.is_none()
+            && self.compiled.rank.is_none()
+            && (!plan.value || self.is_whole_item())
     }
 
     /// Whether the row is the item itself, as in `SELECT *` without joins: it can be copied out whole.

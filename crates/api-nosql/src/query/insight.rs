@@ -30,12 +30,19 @@ pub struct Insight {
 }
 
 impl Insight {
-    pub fn of_page(page: &QueryPage) -> Insight {
-        Insight {
-            metrics: page.metrics.clone(),
-            indexes: page.report.indexes.clone(),
-            plans: vec![(page.at.range_id, page.report.to_string())],
+    pub fn of_page(page: &QueryPage, explained: bool) -> Insight {
+        let mut insight = Insight { metrics: page.metrics.clone(), ..Insight::default() };
+        if explained {
+            insight.indexes = page.report.indexes.clone();
+            insight.plans = vec![(page.at.range_id, page.report.to_string())];
         }
+        insight
+    }
+
+    /// Whether anybody wants to know more than counts and times.
+    pub fn is_wanted(context: &Context<'_>) -> bool {
+        let wishes = [headers::POPULATE_INDEX_METRICS, headers::POPULATE_INDEX_METRICS_V2, headers::EXPLAIN];
+        wishes.into_iter().any(|wish| context.flag(wish))
     }
 
     pub fn add(&mut self, other: Insight) {

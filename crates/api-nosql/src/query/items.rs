@@ -8,6 +8,8 @@
 //! with the plan by which the client can merge itself (see `plan`). A server that is told to merge answers such queries
 //! as well; so do requests that name several partitions by their headers, which no plan could help.
 
+use std::sync::OnceLock;
+
 use http::{HeaderValue, StatusCode};
 use orrery_engine::{HeldPlace, Scope};
 use orrery_query::merge::{self, MergeError, MergePosition, Merged, PageSize, Rows};
@@ -15,6 +17,7 @@ use orrery_query::plan::QueryPlan;
 use orrery_query::{Prepared, QueryEnv, plan as planning};
 use orrery_sql::{Query, SqlError};
 
+use super::insight::Insight;
 use super::partitions::{self, Partitions, Share};
 use super::position::{self, Mark};
 use super::request::{self, QueryRequest};
@@ -36,7 +39,8 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let rows = page_items(context)?;
     let session = consistency::session(context)?;
     let request = QueryRequest::parse(context)?;
-    let query = orrery_sql::parse_query(&request.text).map_err(|error| request::failed(&error, false))?;
+    let query =
+        context.service.query_texts.parse(&request.text).map_err(|error| request::failed(&error, false))?;
     let env = surroundings::of_container(context, &target);
     let scope = scope::of_request(context, &target)?;
     scope::routed_query(context, &target, &scope, |scope| {
@@ -55,38 +59,47 @@ fn page(
     session: &[(u32, u64)],
     rows: usize,
 ) -> Result<Answer> {
-    let place = place(context, target, query, request, env, scope)?;
+    let Place { shares, plan, prepared } = place(context, target, query, request, env, scope)?;
     let inside = !matches!(scope, Scope::All);
-    let mark = match inside {
+    // Most queries begin at the beginning and end on their first page.
+    let mark = || match inside {
         true => Mark::of_shape(query),
         false => Mark::of_text(&request.text, &request.parameters),
     };
-    let mut partitions = Partitions::new(context, target, session, place.shares);
+    let mut partitions = Partitions::new(context, target, session, shares);
+    partitions.explained = Insight::is_wanted(context);
     partitions.class = budget::class(context)?;
     partitions.timed = context.flag(headers::POPULATE_METRICS);
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
     partitions.held = Some(&context.service.held);
-    partitions.held_place = place.plan.as_ref().map(|_| held_place(target, request, scope));
-    let merged = match &place.plan {
+    partitions.held_place = plan.as_ref().map(|_| held_place(target, request, scope));
+    let merged = match &plan {
         Some(plan) => Merged::new(query, &request.parameters, env, plan),
-        None => Merged::single(query, &request.parameters, env),
+        None => Merged::single(&prepared),
     };
     let start = match continuation::of_request(context, &target.rid, inside)? {
         None => None,
         Some(bytes) => {
-            let start = position::decode(&bytes, mark).ok_or_else(continuation::invalid)?;
+            let start = position::decode(&bytes, mark()).ok_or_else(continuation::invalid)?;
             let skips = query.offset_limit.is_some();
             let next = partitions.go_on(start, skips, merged.is_sorted());
             Some(next.ok_or_else(continuation::invalid)?)
         }
     };
-    let page = merged.page(&mut partitions, start, PageSize { rows, bytes: PAGE_BYTES_MAX });
+    let size = PageSize { rows, bytes: PAGE_BYTES_MAX };
+    let page = if partitions.shares.len() > 1 || plan.is_some() {
+        // Several partitions, and their rows to be merged.
+        context.lengthy(|| merged.page(&mut partitions, start, size))
+    } else {
+        partitions.lengthy = Some(context.service.lengthy());
+        merged.page(&mut partitions, start, size)
+    };
     let (page, next) = page.map_err(|error| match error {
         MergeError::Foreign => continuation::invalid(),
         MergeError::Share(error) => error,
     })?;
-    let next = next.map(|next| header_of(context, &merged, &partitions, mark, &next));
+    let next = next.map(|next| header_of(context, &merged, &partitions, mark(), &next));
     answer(context, &partitions, scope, &page, next)
 }
 
@@ -102,6 +115,7 @@ fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> HeldPla
 struct Place {
     shares: Vec<Share>,
     plan: Option<QueryPlan>,
+    prepared: Prepared,
 }
 
 fn place(
@@ -116,20 +130,21 @@ fn place(
     let unindexed = QueryEnv { composite_indexes: None, ..env.clone() };
     let prepared = prepare(query, request, &unindexed)?;
     let definition = target.container.definition();
-    let merging = |shares: Vec<Share>| -> Result<Place> {
-        if prepared.needs().order_by {
+    let merging = |shares: Vec<Share>, prepared: Prepared| -> Result<Place> {
+        // The form of a query does not depend on composite indexes; only whether it may be run does.
+        if prepared.order_count() > 1 {
             prepare(query, request, env)?;
         }
         // Where several partitions stand in for one, the client merges. Only the order of its rows is not its business.
         let merged = shares.len() == 1 || scope::is_stand_in(context, scope) && !prepared.needs().order_by;
         if merged && !planning::counts_distinct_rows(query) {
-            return Ok(Place { shares, plan: None });
+            return Ok(Place { shares, plan: None, prepared });
         }
         let plan = plan::make(target, query, request, env, merge::features())?;
-        Ok(Place { shares, plan: Some(plan) })
+        Ok(Place { shares, plan: Some(plan), prepared })
     };
     if !matches!(scope, Scope::All) {
-        return merging(partitions::named(&target.container, scope)?);
+        return merging(partitions::named(&target.container, scope)?, prepared);
     }
     let ranges = planning::ranges(&prepared, &definition.partition_key);
     let shares = partitions::filtered(&target.container, &ranges);
@@ -137,17 +152,21 @@ fn place(
     let merges = planning::counts_distinct_rows(query) || prepared.lists_aggregates();
     let plain = !merges || !prepared.needs().from;
     if definition.partition_key.system_key || (pinned && plain) {
-        return merging(shares);
+        return merging(shares, prepared);
     }
     if !pinned && !context.flag(headers::ENABLE_CROSS_PARTITION) {
         return Err(ApiError::refused(CROSS_PARTITION_DISABLED));
+    }
+    // Rows that are only put one after the other need no plan to be let through.
+    if planning::is_served_as_it_is(query, &prepared) {
+        return merging(shares, prepared);
     }
     match context.service.config.cross_partition {
         CrossPartition::Sdk => plan::check_gateway(context, target, query, request, env)?,
         // What cannot be merged is refused however many partitions there are today.
         CrossPartition::Server => drop(plan::make(target, query, request, env, merge::features())?),
     }
-    merging(shares)
+    merging(shares, prepared)
 }
 
 fn prepare(query: &Query, request: &QueryRequest, env: &QueryEnv) -> Result<Prepared> {
@@ -156,7 +175,9 @@ fn prepare(query: &Query, request: &QueryRequest, env: &QueryEnv) -> Result<Prep
 
 /// How many partitions to ask at once: as the client says, and not more than there are cores to do it.
 fn degree(context: &Context<'_>) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Asking the system means reading several of its files.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let cores = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
     match context.text(headers::DEGREE_OF_PARALLELISM).and_then(|text| text.trim().parse::<i64>().ok()) {
         Some(wanted) if wanted >= 0 => usize::try_from(wanted).unwrap_or(cores).clamp(1, cores),
         _ => cores,

@@ -21,7 +21,7 @@ use super::share::{Answered, ShareQuery};
 use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
 use crate::presence::{self, Patience};
-use crate::service::{Context, Target};
+use crate::service::{Context, Lengthy, Target};
 
 /// Threads that all queries together may use beyond those that answer requests.
 const THREADS_MAX: usize = 64;
@@ -129,6 +129,10 @@ pub struct Partitions<'a> {
     /// How long one page may take.
     pub page_time: Duration,
     patience: Patience<'a>,
+    /// Whether to tell how pages were made.
+    pub explained: bool,
+    /// How to run what takes long, unless the whole request is run that way.
+    pub lengthy: Option<Lengthy>,
     /// The partitions that have let the request in; each is asked once, however many pages it gives.
     admitted: Vec<u32>,
     at: Option<Position>,
@@ -159,6 +163,8 @@ impl<'a> Partitions<'a> {
             held_place: None,
             page_time: context.service.config.query_page_time,
             patience: Patience::new(context.presence),
+            explained: false,
+            lengthy: None,
             at: None,
             figures,
             insight: Insight::default(),
@@ -309,6 +315,8 @@ impl<'a> Partitions<'a> {
             held: self.held,
             deadline: Instant::now() + self.page_time,
             patience: &self.patience,
+            explained: self.explained,
+            lengthy: self.lengthy,
         };
         query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
     }

@@ -18,8 +18,11 @@ use super::surroundings::WireSystem;
 use crate::errors::{ApiError, Plane, Result};
 use crate::paging::PAGE_BYTES_MAX;
 use crate::presence::{self, Patience};
-use crate::service::Target;
+use crate::service::{Lengthy, Target};
 use crate::{continuation, items};
+
+/// Steps that a page takes on the thread of its request, about a millisecond; what takes more is run again, handed over.
+const STEPS_IN_PLACE: u64 = 4_000;
 
 /// A page, where the share stood when it was read, and how it was made.
 pub type Answered = Result<(SharePage, Position, Insight)>;
@@ -39,6 +42,10 @@ pub struct ShareQuery<'a> {
     pub deadline: Instant,
     /// Whether anyone waits for the page.
     pub patience: &'a Patience<'a>,
+    /// Whether to tell how the page was made.
+    pub explained: bool,
+    /// How to run a page that turns out to take long. `None`: the caller has seen to that.
+    pub lengthy: Option<Lengthy>,
 }
 
 impl ShareQuery<'_> {
@@ -54,27 +61,45 @@ impl ShareQuery<'_> {
         let [partition] = &partitions[..] else {
             return Err(self.refused(orrery_engine::Error::internal("A share is more than one partition.")));
         };
-        let query = PartitionQuery {
+        let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| STEPS_IN_PLACE);
+        let mut query = PartitionQuery {
             prepared: self.prepared,
             span: &span,
             from: from.as_ref(),
-            limits: QueryLimits { rows: self.rows, bytes: PAGE_BYTES_MAX, deadline: Some(self.deadline) },
+            limits: QueryLimits {
+                rows: self.rows,
+                bytes: PAGE_BYTES_MAX,
+                deadline: Some(self.deadline),
+                steps,
+            },
             cancelled: Some(&|| self.patience.is_over()),
             session: self.session,
             held: self.held,
             system: &WireSystem(self.target.rid),
             timed: self.timed,
+            explained: self.explained,
             tuning: Tuning::default(),
         };
         let mut rows = Rows::default();
-        let page =
-            partition.query(&query, &mut |row| rows.push(row)).map_err(|failure| self.failed(failure))?;
+        let mut page = Err(QueryFailure::Lengthy);
+        if steps.is_some() || self.lengthy.is_none() {
+            page = partition.query(&query, &mut |row| rows.push(row));
+        }
+        if let (Err(QueryFailure::Lengthy), Some(lengthy)) = (&page, self.lengthy) {
+            // From the beginning: what was done so far is little.
+            query.limits.steps = None;
+            lengthy(&mut || {
+                rows = Rows::default();
+                page = partition.query(&query, &mut |row| rows.push(row));
+            });
+        }
+        let page = page.map_err(|failure| self.failed(failure))?;
         let figures = Figures {
             charge_ru: page.charge_ru,
             loaded_items: page.metrics.loaded_items,
             loaded_bytes: page.metrics.loaded_bytes,
         };
-        let insight = Insight::of_page(&page);
+        let insight = Insight::of_page(&page, self.explained);
         let next = page.next.map(|next| next.encode());
         Ok((SharePage { rows, next, figures }, page.at, insight))
     }
@@ -87,6 +112,9 @@ impl ShareQuery<'_> {
         match failure {
             _ if self.patience.is_over() => presence::gone(),
             QueryFailure::Engine(error) => self.refused(error),
+            QueryFailure::Lengthy => {
+                self.refused(orrery_engine::Error::internal("A query ran out of steps that nobody counted."))
+            }
             QueryFailure::Query { error, charge_ru, at } => {
                 let at = items::at(at);
                 let mut failed = request::failed(&error, true).charge(charge_ru).at(at);

@@ -103,7 +103,19 @@ impl ItemHeader {
 
 /// The item in a row. The document stays where the store has it.
 pub(super) fn decode_item(row: Bytes) -> Result<Item> {
-    let mut reader = Reader(&row);
+    let (header, document) = decode_header(&row)?;
+    let start = row.len() - document.len();
+    Ok(header.item(row.slice(start..)))
+}
+
+/// The same of a row that belongs to another: an item without its document, and the document.
+pub(super) fn decode_borrowed(row: &[u8]) -> Result<(Item, &[u8])> {
+    let (header, document) = decode_header(row)?;
+    Ok((header.item(Bytes::new()), document))
+}
+
+fn decode_header(row: &[u8]) -> Result<(ItemHeader, &[u8])> {
+    let mut reader = Reader(row);
     let header = (|| {
         let (FORMAT, flags) = (reader.u8()?, reader.u8()?) else { return None };
         if flags & !FLAGS_KNOWN != 0 {
@@ -119,8 +131,7 @@ pub(super) fn decode_item(row: Bytes) -> Result<Item> {
             merged: flags & FLAG_MERGED != 0,
         })
     })();
-    let document = row.len() - reader.0.len();
-    header.map(|header| header.item(row.slice(document..))).ok_or_else(|| damaged("item"))
+    header.map(|header| (header, reader.0)).ok_or_else(|| damaged("item"))
 }
 
 /// What happened to an item.

@@ -11,10 +11,11 @@ use orrery_storage::Direction;
 
 use super::lookup::{self, Bound, Found, Lookup};
 use super::position::Order;
-use super::run::{Ran, Run};
-use super::walk::keys_of;
+use super::run::{Ran, Run, tick};
+use super::walk::{keys_in, keys_of};
 use super::whole::order_matters;
 use super::{QueryPosition, SystemOf};
+use crate::item::readable;
 use crate::partition::Span;
 use crate::partition::index::{Entry, IndexedPath, PathNumber};
 
@@ -89,7 +90,9 @@ impl<'q> Run<'q> {
                 _ => self.count_orders().map(Some),
             };
         }
-        let Some(Bound { lookup, exact: true }) = lookup::bind(self.filter, view, span, true) else {
+        // Reading all entries of one path to check them is less than reading all items; of several paths it is not.
+        let alone = matches!(self.filter, Filter::Scan(_));
+        let Some(Bound { lookup, exact: true }) = lookup::bind(self.filter, view, span, alone) else {
             return Ok(None);
         };
         let mut entries_read = 0;
@@ -110,7 +113,7 @@ impl<'q> Run<'q> {
                     prepared,
                     COUNTED_CANDIDATES_MAX,
                     &mut entries_read,
-                    &mut || Ok(self.query.check_cancelled()?),
+                    &mut tick(self.query, self.steps_left),
                 )?;
                 let Found::Candidates(candidates) = found else { return Ok(None) };
                 // Asking many items one by one costs more than reading them all in a row.
@@ -229,15 +232,12 @@ impl<'q> Run<'q> {
     /// Runs the query over the values that the items have, in their order.
     fn over_values(&mut self, cover: &Cover, delivered: u64) -> Ran<Option<QueryPosition>> {
         self.report.scan();
+        self.foresee_all()?;
         let path = path_of(cover);
         let mut values = Vec::new();
         let mut held_bytes = 0;
-        let view = self.view;
-        let mut items = view.items(self.query.span, None);
-        while let Some((_, item)) = items.next_item()? {
-            self.check_cancelled()?;
-            self.count(&item);
-            let value = keys_of(&item, &path).pop().unwrap_or_default();
+        self.visit(&mut |_, _, item, document| {
+            let value = keys_in(item, readable(document), &path).pop().unwrap_or_default();
             if !value.is_undefined() {
                 held_bytes += value.to_document().len();
                 if held_bytes > HELD_BYTES_MAX {
@@ -245,7 +245,8 @@ impl<'q> Run<'q> {
                 }
                 values.push(value);
             }
-        }
+            Ok(Flow::More)
+        })?;
         values.sort_by(Value::compare);
         self.push_values(cover, &values, delivered)
     }

@@ -23,8 +23,8 @@ pub struct Report {
     candidates: Option<u64>,
     gave_up: bool,
     counted_entries: u64,
-    conditions: Vec<Condition>,
     answered: bool,
+    conditions: Vec<Condition>,
     summary: String,
     pub indexes: IndexUse,
 }
@@ -114,7 +114,18 @@ impl Report {
         filter: &Filter,
         view: &PartitionView,
         metrics: &QueryMetrics,
+        explained: bool,
     ) {
+        if matches!(self.way, Way::Counted(_) | Way::Covered(_)) {
+            self.counted_entries = metrics.index_entries.max(metrics.matched_items);
+        }
+        filter.for_each_scan(&mut |scan: &Scan| {
+            self.answered |= !matches!(indexed(view, &scan.place), IndexedPath::NotIndexed);
+        });
+        // What nobody asked for is not written.
+        if !explained {
+            return;
+        }
         let mut points: Vec<Place> = Vec::new();
         let mut ranges: Vec<Place> = Vec::new();
         let mut searched_places: Vec<Place> = Vec::new();
@@ -128,7 +139,6 @@ impl Report {
         });
         filter.for_each_scan(&mut |scan: &Scan| {
             let known = !matches!(indexed(view, &scan.place), IndexedPath::NotIndexed);
-            self.answered |= known;
             if searched_places.contains(&scan.place) && scan.check.is_some() {
                 return;
             }
@@ -152,9 +162,6 @@ impl Report {
             note(if known { &mut self.indexes.used } else { &mut self.indexes.missing }, place);
         }
         self.composites(points, ranges, order, view);
-        if matches!(self.way, Way::Counted(_) | Way::Covered(_)) {
-            self.counted_entries = metrics.index_entries.max(metrics.matched_items);
-        }
         self.summary = format!(
             "read {} index entries, loaded {} items ({} bytes), {} passed, {} rows",
             metrics.index_entries,

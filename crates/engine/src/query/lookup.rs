@@ -5,6 +5,8 @@
 //! checked on the items, unless the other parts end soon after and can be intersected. Parts that lead to more than a
 //! scan would cost are given up.
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use orrery_index::Cell;
 use orrery_query::Prepared;
@@ -13,7 +15,7 @@ use orrery_query::fulltext::Term;
 use orrery_storage::Direction;
 
 use super::Tuning;
-use super::run::Ran;
+use super::run::{Failed, Ran};
 use super::search::searched;
 use super::terms::TermHits;
 use crate::definition::PathStep;
@@ -147,7 +149,8 @@ pub(super) fn candidates_max(tuning: &Tuning, items: u64) -> usize {
     part.clamp(tuning.candidates_min, CANDIDATES_MAX)
 }
 
-/// Collects the items that a lookup leads to, and adds up the entries that were read.
+/// Collects the items that a lookup leads to, and adds up the entries that were read. `tick` is told from time to time how
+/// many, and may end it.
 pub(super) fn collect(
     lookup: &Lookup<'_>,
     view: &PartitionView,
@@ -155,7 +158,7 @@ pub(super) fn collect(
     prepared: &Prepared,
     candidates_max: usize,
     entries_read: &mut u64,
-    tick: &mut dyn FnMut() -> Ran<()>,
+    tick: &mut dyn FnMut(u64) -> Ran<()>,
 ) -> Ran<Found> {
     let mut cursor = Cursor::new(lookup, Reading { view, span, prepared });
     let mut turn = TURN_ENTRIES;
@@ -166,7 +169,7 @@ pub(super) fn collect(
     };
     let mut done = cursor.advance(turn)?;
     while !done && cursor.found() <= candidates_max && cursor.read() <= read_max {
-        tick()?;
+        tick(cursor.read())?;
         turn = (turn * 2).min(TURN_ENTRIES_MAX);
         done = cursor.advance(turn)?;
     }
@@ -352,34 +355,46 @@ impl<'v> ScanCursor<'v> {
 
     fn advance(&mut self, entries: usize) -> Ran<bool> {
         let until = self.read + entries as u64;
+        let Reading { view, span, prepared } = self.reading;
         while !self.done && self.read < until {
             let Some(range) = self.scan.ranges.get(self.range) else {
                 self.done = true;
                 break;
             };
-            let Reading { view, span, prepared } = self.reading;
             let entries = self
                 .entries
                 .get_or_insert_with(|| view.entries(self.path, range, span, Direction::Forward, None));
+            let (found, check) = (&mut self.found, &self.scan.check);
+            let mut failed = None;
             let before = entries.rows_read();
-            match entries.next_entry()? {
-                Some(entry) => {
-                    self.read += (entries.rows_read() - before).max(1);
-                    let uncertain = match &self.scan.check {
-                        None => !entry.is_exact(),
-                        Some(check) => match entry.decode() {
-                            None => true,
-                            Some(value) if prepared.passes(check, &value)? => false,
-                            Some(_) => continue,
-                        },
-                    };
-                    self.found.push(Candidate { reference: entry.reference_bytes(), uncertain });
+            let ended = entries.visit(until - self.read, &mut |entry| {
+                let uncertain = match check {
+                    None => Ok(Some(!entry.is_exact())),
+                    Some(check) => match entry.decode() {
+                        None => Ok(Some(true)),
+                        Some(value) => prepared.passes(check, &value).map(|passes| passes.then_some(false)),
+                    },
+                };
+                match uncertain {
+                    Ok(Some(uncertain)) => {
+                        let reference = Bytes::copy_from_slice(entry.reference());
+                        found.push(Candidate { reference, uncertain });
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        failed = Some(error);
+                        return ControlFlow::Break(());
+                    }
                 }
-                None => {
-                    self.read += entries.rows_read() - before;
-                    self.entries = None;
-                    self.range += 1;
-                }
+                ControlFlow::Continue(())
+            })?;
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+            self.read += entries.rows_read() - before;
+            if ended {
+                self.entries = None;
+                self.range += 1;
             }
         }
         Ok(self.done)
@@ -461,17 +476,29 @@ pub(super) fn count(
     let mut count = 0;
     for range in &scan.ranges {
         let mut entries = view.entries(path, range, span, Direction::Forward, None);
-        while let Some(entry) = entries.next_entry()? {
+        let mut failed = None;
+        entries.visit(u64::MAX, &mut |entry| {
             let passes = match &scan.check {
-                None if entry.is_exact() => true,
-                None => ask(Some(entry.reference()))?,
+                None if entry.is_exact() => Ok(true),
+                None => ask(Some(entry.reference())),
                 Some(check) => match entry.decode() {
-                    Some(value) => prepared.passes(check, &value)?,
-                    None => ask(Some(entry.reference()))?,
+                    Some(value) => prepared.passes(check, &value).map_err(Failed::from),
+                    None => ask(Some(entry.reference())),
                 },
             };
-            ask(None)?;
-            count += u64::from(passes);
+            match passes.and_then(|passes| ask(None).map(|_| passes)) {
+                Ok(passes) => {
+                    count += u64::from(passes);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
         }
         *entries_read += entries.rows_read();
     }

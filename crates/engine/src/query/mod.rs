@@ -8,10 +8,11 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `run`: the page itself; `sorted`, `ranked`, `whole` and `covered` are kinds of it. `held`: pages that are ready already. `lookup`: items by
-//!   index. `terms`: texts by words. `nearest`: vectors. `walk`: an index in order.
+//! - `run`: the page itself; `sorted` (and `best`), `ranked`, `whole` and `covered` are kinds of it. `held`: pages that are ready
+//!   already. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors. `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
+mod best;
 pub(crate) mod charge;
 mod covered;
 mod explain;
@@ -31,7 +32,7 @@ mod whole;
 
 use std::time::Instant;
 
-use orrery_model::Value;
+use orrery_model::{Raw, Value};
 use orrery_query::{Prepared, RowView, SystemMembers};
 use orrery_sql::SqlError;
 
@@ -61,6 +62,8 @@ pub struct PartitionQuery<'q> {
     pub system: &'q dyn SystemProperties,
     /// Take times for the metrics.
     pub timed: bool,
+    /// Tell how the page was made; otherwise the report is left empty.
+    pub explained: bool,
     pub tuning: Tuning,
 }
 
@@ -72,6 +75,9 @@ pub struct QueryLimits {
     pub bytes: usize,
     /// A page that streams ends then with what it has; one that must see everything first goes on.
     pub deadline: Option<Instant>,
+    /// A page that takes more steps than this gives up with [`QueryFailure::Lengthy`]: entries read, items looked at. It can
+    /// then be run again where it holds up nobody.
+    pub steps: Option<u64>,
 }
 
 /// The members that the wire adds to an item, in the order in which they are printed.
@@ -86,7 +92,7 @@ pub trait SystemProperties: Sync {
     fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>);
 }
 
-/// The system members of one item.
+/// The system members of one item. Its document may be elsewhere.
 pub struct SystemOf<'i> {
     pub item: &'i Item,
     pub system: &'i dyn SystemProperties,
@@ -95,7 +101,12 @@ pub struct SystemOf<'i> {
 impl SystemOf<'_> {
     /// The item as queries see it.
     pub fn row(&self) -> RowView<'_> {
-        RowView { document: self.item.body(), system: self, appended: usize::from(self.item.late_members) }
+        self.row_of(self.item.body())
+    }
+
+    /// The same with a document that lies elsewhere.
+    pub fn row_of<'r>(&'r self, document: Raw<'r>) -> RowView<'r> {
+        RowView { document, system: self, appended: usize::from(self.item.late_members) }
     }
 }
 
@@ -132,6 +143,8 @@ pub struct QueryPage {
 #[derive(Debug)]
 pub enum QueryFailure {
     Engine(Error),
+    /// The page takes more steps than it was given.
+    Lengthy,
     /// The query itself went wrong while it ran: a result JSON cannot hold, a limit, a failing script.
     Query {
         error: Box<SqlError>,

@@ -7,9 +7,11 @@
 //!   and keep what is left for the next page (`whole`).
 
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use orrery_model::Raw;
 use orrery_query::access::Filter;
 use orrery_query::merge::HeldRows;
 use orrery_query::{Execution, Flow, Prepared};
@@ -22,7 +24,7 @@ use super::{
     charge,
 };
 use crate::error::{Error, Result};
-use crate::item::Item;
+use crate::item::{Item, readable};
 use crate::partition::index::PartitionView;
 use crate::partition::{ORDERED_SCAN_ITEMS_MAX, Span};
 
@@ -33,6 +35,9 @@ const CLOCK_ITEMS: u64 = 32;
 const PREFILTER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of items that are kept while candidates are put in order of creation; the others are loaded again.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Steps of a page that finding an item takes, and as many bytes of it as are another step.
+const LOAD_STEPS: u64 = 4;
+const STEP_BYTES: u64 = 512;
 
 pub(super) const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
 
@@ -50,19 +55,22 @@ pub(super) fn page(
         out: Out { sink, rows: 0, bytes: 0, limits: query.limits, spill: None },
         metrics: QueryMetrics::default(),
         report: Report::default(),
+        exact: false,
         seen: 0,
+        steps_left: query.limits.steps.unwrap_or(u64::MAX),
     };
     let ran = run.run();
     let Run { out, mut metrics, mut report, .. } = run;
     metrics.output_rows = out.rows as u64;
     metrics.output_bytes = out.bytes as u64;
     metrics.total = started.elapsed();
-    report.finish(query.prepared, &filter, view, &metrics);
+    report.finish(query.prepared, &filter, view, &metrics, query.explained);
     let charge_ru =
         charge::page(query.prepared, &filter, report.is_answered(), report.counted_entries(), &metrics);
     match ran {
         Ok(next) => Ok(QueryPage { next, rows: out.rows, charge_ru, metrics, report, at: view.position() }),
         Err(Failed::Engine(error)) => Err(QueryFailure::Engine(error)),
+        Err(Failed::Lengthy) => Err(QueryFailure::Lengthy),
         Err(Failed::Query(error)) => Err(QueryFailure::Query { error, charge_ru, at: view.position() }),
     }
 }
@@ -106,6 +114,7 @@ impl Out<'_> {
 pub(super) enum Failed {
     Engine(Error),
     Query(Box<SqlError>),
+    Lengthy,
 }
 
 impl From<Error> for Failed {
@@ -129,7 +138,18 @@ pub(super) struct Run<'q> {
     pub out: Out<'q>,
     pub metrics: QueryMetrics,
     pub report: Report,
+    /// Whether candidates that are certain pass the whole filter.
+    pub exact: bool,
     seen: u64,
+    pub steps_left: u64,
+}
+
+/// Sees the key of an item, the item without its document, and the document.
+type Look<'q, 'v> = dyn FnMut(&mut Run<'q>, &[u8], &Item, &[u8]) -> Ran<Flow> + 'v;
+
+/// What collecting candidates asks from time to time: whether so many entries are too many, and whether anybody waits.
+pub(super) fn tick<'q>(query: &'q PartitionQuery<'q>, steps: u64) -> impl FnMut(u64) -> Ran<()> + use<'q> {
+    move |read| if read > steps { Err(Failed::Lengthy) } else { Ok(query.check_cancelled()?) }
 }
 
 /// An item on a list, loaded or not.
@@ -207,6 +227,7 @@ impl<'q> Run<'q> {
         let Some(bound) = lookup::bind(self.filter, self.view, self.query.span, false) else {
             return Ok(None);
         };
+        self.exact = bound.exact;
         let started = self.query.timed.then(Instant::now);
         let found = lookup::collect(
             &bound.lookup,
@@ -215,7 +236,7 @@ impl<'q> Run<'q> {
             self.query.prepared,
             lookup::candidates_max(&self.query.tuning, self.view.item_count()),
             &mut self.metrics.index_entries,
-            &mut || Ok(self.query.check_cancelled()?),
+            &mut tick(self.query, self.steps_left),
         )?;
         self.metrics.index_lookup += started.map_or(Duration::ZERO, |started| started.elapsed());
         Ok(match found {
@@ -381,16 +402,32 @@ impl<'q> Run<'q> {
 
     fn push_stored(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
         self.report.scan();
-        let view = self.view;
-        let mut items = view.items(self.query.span, None);
-        while let Some((_, item)) = items.next_item()? {
-            self.check_cancelled()?;
-            self.count(&item);
-            if self.push(execution, &item)? == Flow::Stop {
-                return Ok(Flow::Stop);
+        self.foresee_all()?;
+        let mut flow = Flow::More;
+        self.visit(&mut |run, _, item, document| {
+            flow = run.push_row(execution, item, readable(document))?;
+            Ok(flow)
+        })?;
+        Ok(flow)
+    }
+
+    /// Shows all items of the span, in storage order, until there is nothing more to see.
+    pub fn visit(&mut self, visit: &mut Look<'q, '_>) -> Ran<()> {
+        let (view, span) = (self.view, self.query.span);
+        let mut failed = None;
+        view.visit_items(span, &mut |key, item, document| {
+            self.metrics.loaded_items += 1;
+            self.metrics.loaded_bytes += document.len() as u64;
+            match self.check_cancelled().and_then(|()| visit(self, key, item, document)) {
+                Ok(Flow::More) => ControlFlow::Continue(()),
+                Ok(Flow::Stop) => ControlFlow::Break(()),
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
             }
-        }
-        Ok(Flow::More)
+        })?;
+        failed.map_or(Ok(()), Err)
     }
 
     pub fn finish(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
@@ -401,10 +438,15 @@ impl<'q> Run<'q> {
     // ---- items
 
     pub fn push(&mut self, execution: &mut Execution<'q>, item: &Item) -> Ran<Flow> {
+        self.push_row(execution, item, item.body())
+    }
+
+    fn push_row(&mut self, execution: &mut Execution<'q>, item: &Item, document: Raw<'_>) -> Ran<Flow> {
         let system = SystemOf { item, system: self.query.system };
         let out = &mut self.out;
         let before = execution.matched();
-        let flow = execution.push_numbered(system.row(), item.number, &mut |json| out.take(json))?;
+        let row = system.row_of(document);
+        let flow = execution.push_numbered(row, item.number, &mut |json| out.take(json))?;
         self.metrics.matched_items += execution.matched() - before;
         Ok(flow)
     }
@@ -415,6 +457,7 @@ impl<'q> Run<'q> {
         self.metrics.document_load += started.map_or(Duration::ZERO, |started| started.elapsed());
         if let Some(item) = &item {
             self.count(item);
+            self.spend(LOAD_STEPS + item.document.len() as u64 / STEP_BYTES)?;
         }
         Ok(item)
     }
@@ -478,6 +521,7 @@ impl<'q> Run<'q> {
     /// The items of the span from a number on, in order of creation; those that cannot pass the filter may be left out.
     fn list_created(&mut self, from: u64) -> Ran<List> {
         self.report.scan();
+        self.foresee_all()?;
         // The span may have grown since the query began; the heap keeps the earliest items and stays bounded.
         let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
         let mut cut_off = false;
@@ -509,31 +553,42 @@ impl<'q> Run<'q> {
         if !self.query.prepared.filters_purely() {
             return Ok(false);
         }
-        let view = self.view;
-        let mut items = view.items(self.query.span, None);
         let mut bytes = 0;
-        while let Some((key, item)) = items.next_item()? {
-            self.check_cancelled()?;
-            bytes += item.document.len();
+        self.visit(&mut |run, key, item, document| {
+            bytes += document.len();
             if bytes > PREFILTER_BYTES_MAX {
-                return Ok(false);
+                return Ok(Flow::Stop);
             }
-            let system = SystemOf { item: &item, system: self.query.system };
-            if self.query.prepared.matches(system.row())? {
+            let system = SystemOf { item, system: run.query.system };
+            if run.query.prepared.matches(system.row_of(readable(document)))? {
+                keep(item.number, Bytes::copy_from_slice(key));
                 // Counted when it is loaded again for its row.
-                keep(item.number, key);
-            } else {
-                self.count(&item);
+                run.metrics.loaded_items -= 1;
+                run.metrics.loaded_bytes -= document.len() as u64;
             }
-        }
-        Ok(true)
+            Ok(Flow::More)
+        })?;
+        Ok(bytes <= PREFILTER_BYTES_MAX)
     }
 
     // ---- time
 
+    /// Takes steps from those that the page was given.
+    fn spend(&mut self, steps: u64) -> Ran<()> {
+        self.steps_left = self.steps_left.checked_sub(steps).ok_or(Failed::Lengthy)?;
+        Ok(())
+    }
+
+    /// Gives up at once, rather than halfway, before all items of the partition are looked at.
+    pub fn foresee_all(&self) -> Ran<()> {
+        let all = matches!(self.query.span, Span::All);
+        if all && self.view.item_count() > self.steps_left { Err(Failed::Lengthy) } else { Ok(()) }
+    }
+
     /// Counts an item or an entry, and every few of them asks whether to go on.
     pub fn check_cancelled(&mut self) -> Ran<()> {
         self.seen += 1;
+        self.spend(1)?;
         if self.seen.is_multiple_of(CLOCK_ITEMS) {
             self.query.check_cancelled()?;
         }

@@ -16,6 +16,7 @@ use orrery_query::access::Filter;
 use orrery_query::{Execution, Flow, SortPosition};
 
 use super::QueryPosition;
+use super::best::Best;
 use super::lookup::Candidate;
 use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
 use super::run::{Ran, Run};
@@ -109,6 +110,15 @@ impl<'q> Run<'q> {
         }
     }
 
+    /// Rows that the page can take, those to be skipped included.
+    pub fn wanted(&self, passed: u64) -> u64 {
+        let needs = self.query.prepared.needs();
+        let offset = needs.offset.unwrap_or(0);
+        let all = needs.top.or(needs.limit).map(|count| count.saturating_add(offset));
+        let page = (self.query.limits.rows as u64).saturating_add(offset.saturating_sub(passed));
+        all.map_or(u64::MAX, |all| all.saturating_sub(passed)).min(page)
+    }
+
     /// `lacking` items are loaded besides.
     fn is_worth_walking(
         &self,
@@ -117,10 +127,7 @@ impl<'q> Run<'q> {
         passed: u64,
         lacking: usize,
     ) -> bool {
-        let needs = self.query.prepared.needs();
-        let all = needs.top.or(needs.limit).map(|count| count + needs.offset.unwrap_or(0));
-        let wanted =
-            all.map_or(u64::MAX, |all| all.saturating_sub(passed)).min(self.query.limits.rows as u64);
+        let wanted = self.wanted(passed);
         let items = self.view.item_count().max(1);
         let tuning = &self.query.tuning;
         let scan = items * tuning.scan_cost;
@@ -130,7 +137,13 @@ impl<'q> Run<'q> {
             Some(candidates) => {
                 let found = candidates.len() as u64;
                 let walked = wanted.saturating_mul(items) / found.max(1);
-                walked.saturating_mul(tuning.entry_cost).saturating_add(loads) < found * tuning.load_cost
+                // Items of a small partition are mostly found in memory.
+                let load_cost = match items > tuning.remembered_items {
+                    true => tuning.load_cost,
+                    false => tuning.load_cost.div_ceil(3),
+                };
+                let loads = wanted.saturating_add(lacking as u64).saturating_mul(load_cost);
+                walked.saturating_mul(tuning.entry_cost).saturating_add(loads) < found * load_cost
             }
             None if self.query.prepared.takes_every_item() => loads < scan,
             None => loads.saturating_mul(UNKNOWN_PART) < scan,
@@ -144,7 +157,20 @@ impl<'q> Run<'q> {
         candidates: Option<Vec<Candidate>>,
     ) -> Ran<Option<QueryPosition>> {
         let mut execution = self.execution(after, passed);
-        self.push_all(&mut execution, candidates, false)?;
+        let best = match &candidates {
+            Some(candidates) => self.best(candidates, after, passed)?,
+            None => None,
+        };
+        match best {
+            Some(Best { items, matched }) => {
+                let matched = self.metrics.matched_items + matched;
+                for item in items {
+                    self.push(&mut execution, &item)?;
+                }
+                self.metrics.matched_items = matched;
+            }
+            None => drop(self.push_all(&mut execution, candidates, false)?),
+        }
         self.finish(&mut execution)?;
         Ok(self.after_page(&execution))
     }

@@ -22,6 +22,8 @@ pub struct Tuning {
     pub entry_cost: u64,
     pub load_cost: u64,
     pub scan_cost: u64,
+    /// Partitions of at most so many items are thought to be in memory, where loading costs a third.
+    pub remembered_items: u64,
 }
 
 impl Default for Tuning {
@@ -36,6 +38,7 @@ impl Default for Tuning {
             entry_cost: 1,
             load_cost: 8,
             scan_cost: 2,
+            remembered_items: 20_000,
         }
     }
 }

@@ -255,10 +255,15 @@ fn undecided_start(encoded: &[u8]) -> Option<&[u8]> {
 
 /// The sort keys of an item, by which a run is put in order.
 pub(super) fn keys_of(item: &Item, paths: &[(Vec<String>, bool)]) -> Vec<Value> {
+    keys_in(item, item.body(), paths)
+}
+
+/// The same of a document that lies elsewhere.
+pub(super) fn keys_in(item: &Item, document: Raw<'_>, paths: &[(Vec<String>, bool)]) -> Vec<Value> {
     let key = |path: &[String]| match path {
         [name] if name == "_ts" => Value::from(i64::from(item.ts)),
         names => {
-            let found = names.iter().try_fold(item.body(), |value, name| value.get(name));
+            let found = names.iter().try_fold(document, |value, name| value.get(name));
             found.map_or(Value::Undefined, Raw::to_value)
         }
     };

@@ -64,6 +64,7 @@ pub fn tuning(dice: &mut Dice) -> Tuning {
         entry_cost: pick([0, 1, 1]) as u64,
         load_cost: pick([0, 1, 8]) as u64,
         scan_cost: pick([0, 2, 50]) as u64,
+        remembered_items: pick([0, 0, 20_000]) as u64,
     }
 }
 

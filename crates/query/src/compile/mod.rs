@@ -156,6 +156,7 @@ impl<'e> Compiler<'e> {
         if let Some(filter) = &query.filter {
             let filter = self.expression(filter, &mut None)?;
             place_conjuncts(filter, &mut sources, &mut guards);
+            sources.iter_mut().for_each(|source| cheapest_first(&mut source.filters));
         }
         let mut group = self.group_scope(query)?;
         let star = sources.first().map(|source| source.slot);
@@ -391,6 +392,24 @@ pub(crate) fn item_name(expr: &Expr, alias: Option<&Name>) -> Option<(String, Sp
     match alias {
         Some(alias) => Some((alias.text.clone(), alias.span)),
         None => last_name(expr).map(|name| (name.to_string(), expr.span)),
+    }
+}
+
+/// Puts conjuncts that call functions, which may read whole strings, behind those that only compare. All of them must be
+/// true, in whatever order; those that can fail (scripts, subqueries) keep the order they were written in.
+fn cheapest_first(conjuncts: &mut [Node]) {
+    let calls = |node: &Node| {
+        let mut calls = false;
+        node.for_each_node(&mut |node| calls |= matches!(node, Node::Call(..) | Node::Like { .. }));
+        calls
+    };
+    let can_fail = |conjunct: &Node| {
+        let mut can_fail = false;
+        conjunct.for_each_node(&mut |node| can_fail |= matches!(node, Node::Udf(..) | Node::Subquery(..)));
+        can_fail
+    };
+    if conjuncts.len() > 1 && !conjuncts.iter().any(can_fail) {
+        conjuncts.sort_by_key(calls);
     }
 }
 

@@ -55,7 +55,7 @@ pub fn page<S: Shares>(
             return Ok((out, Some(MergePosition::Chain { share, inner, passed })));
         }
         let wanted = wanted(window, passed, size.rows - out.len());
-        let page = match ahead.pop_front() {
+        let mut page = match ahead.pop_front() {
             Some(page) if page.rows.len() <= wanted => page,
             _ => {
                 ahead.clear();
@@ -78,6 +78,10 @@ pub fn page<S: Shares>(
         };
         shares.used(share, &page);
         let stopped = page.rows.is_empty() && page.next.is_some();
+        if out.is_empty() && passed >= window.offset {
+            passed += page.rows.len() as u64;
+            out = std::mem::take(&mut page.rows);
+        }
         for row in page.rows.iter() {
             passed += 1;
             if passed > window.offset {

@@ -157,7 +157,6 @@ pub fn features() -> Features {
 /// A query made ready to run over several shares.
 #[derive(Debug)]
 pub struct Merged<'q> {
-    source: Source<'q>,
     kind: Kind<'q>,
 }
 
@@ -171,11 +170,11 @@ struct Source<'q> {
 
 #[derive(Debug)]
 enum Kind<'q> {
-    Chain(&'q QueryInfo),
-    Sorted(&'q QueryInfo),
-    Whole(&'q Merge),
+    Chain(Source<'q>, &'q QueryInfo),
+    Sorted(Source<'q>, &'q QueryInfo),
+    Whole(Source<'q>, &'q Merge),
     /// The only share computes everything.
-    Single,
+    Single(&'q Prepared),
 }
 
 impl<'q> Merged<'q> {
@@ -186,39 +185,40 @@ impl<'q> Merged<'q> {
         env: &'q QueryEnv,
         plan: &'q QueryPlan,
     ) -> Merged<'q> {
+        let source = Source { query, parameters, env };
         let kind = match &plan.merge {
-            Merge::Ranks(_) => Kind::Whole(&plan.merge),
+            Merge::Ranks(_) => Kind::Whole(source, &plan.merge),
             Merge::Rows(info) => {
                 let merged = !info.aggregates.is_empty()
                     || !info.aliases.is_empty()
                     || !info.group_by_expressions.is_empty();
                 let sorted = !info.order_by.is_empty();
                 if merged || info.distinct == Distinct::Unordered || info.non_streaming_order_by {
-                    Kind::Whole(&plan.merge)
+                    Kind::Whole(source, &plan.merge)
                 } else if sorted {
-                    Kind::Sorted(info)
+                    Kind::Sorted(source, info)
                 } else {
-                    Kind::Chain(info)
+                    Kind::Chain(source, info)
                 }
             }
         };
-        Merged { source: Source { query, parameters, env }, kind }
+        Merged { kind }
     }
 
     /// The query for a single share, which needs no merging.
-    pub fn single(query: &'q Query, parameters: &'q [(String, Value)], env: &'q QueryEnv) -> Merged<'q> {
-        Merged { source: Source { query, parameters, env }, kind: Kind::Single }
+    pub fn single(prepared: &'q Prepared) -> Merged<'q> {
+        Merged { kind: Kind::Single(prepared) }
     }
 
     /// Whether shares are merged row by row, by their sort keys.
     pub fn is_sorted(&self) -> bool {
-        matches!(self.kind, Kind::Sorted(_))
+        matches!(self.kind, Kind::Sorted(..))
     }
 
     /// The same position in few bytes, whatever was sorted by; going on there means starting over and skipping.
     pub fn shortened(&self, position: &MergePosition) -> Option<MergePosition> {
         match (&self.kind, position) {
-            (Kind::Sorted(info), MergePosition::Sorted(at)) => {
+            (Kind::Sorted(_, info), MergePosition::Sorted(at)) => {
                 let delivered = at.passed.saturating_sub(info.offset.unwrap_or(0));
                 Some(MergePosition::Whole { delivered, held: 0 })
             }
@@ -234,16 +234,13 @@ impl<'q> Merged<'q> {
         size: PageSize,
     ) -> PageResult<S::Error> {
         match &self.kind {
-            Kind::Single => {
-                let query = self.source.original().map_err(S::Error::from)?;
-                chain::page(&query, chain::Window::default(), shares, start, size)
-            }
-            Kind::Chain(info) => {
-                let query = self.source.rewritten(&info.rewritten, "true").map_err(S::Error::from)?;
+            Kind::Single(query) => chain::page(query, chain::Window::default(), shares, start, size),
+            Kind::Chain(source, info) => {
+                let query = source.rewritten(&info.rewritten, "true").map_err(S::Error::from)?;
                 chain::page(&query, chain::Window::of(info), shares, start, size)
             }
-            Kind::Sorted(info) => sorted::page(&self.source, info, shares, start, size),
-            Kind::Whole(merge) => {
+            Kind::Sorted(source, info) => sorted::page(source, info, shares, start, size),
+            Kind::Whole(source, merge) => {
                 let (delivered, held) = match start {
                     None => (0, 0),
                     Some(MergePosition::Whole { delivered, held }) => (delivered, held),
@@ -257,8 +254,8 @@ impl<'q> Merged<'q> {
                 }
                 let mut page = whole::Output::new(delivered, size);
                 match merge {
-                    Merge::Rows(info) => whole::rows(&self.source, info, shares, &mut page)?,
-                    Merge::Ranks(info) => ranks::rows(&self.source, info, shares, &mut page)?,
+                    Merge::Rows(info) => whole::rows(source, info, shares, &mut page)?,
+                    Merge::Ranks(info) => ranks::rows(source, info, shares, &mut page)?,
                 }
                 Ok(page.finish(shares))
             }

@@ -4,7 +4,7 @@
 //! When the range is a single value its rows are in the order of their items, so that a span is a sub-range of them
 //! and two scans can be merged with [`Entries::seek`]; when it is not, rows of other spans are read and passed over.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 use orrery_index as encoding;
@@ -64,6 +64,34 @@ impl Entry {
     /// restart or a split.
     pub fn position(&self) -> Bytes {
         self.key.slice(keys::index::HEAD_BYTES..)
+    }
+}
+
+/// An entry that belongs to another, as visitors see it.
+#[derive(Debug, Clone, Copy)]
+pub struct EntryView<'e> {
+    key: &'e [u8],
+    reference: usize,
+}
+
+impl<'e> EntryView<'e> {
+    /// Which item it is.
+    pub fn reference(&self) -> &'e [u8] {
+        &self.key[self.reference..]
+    }
+
+    fn value(&self) -> &'e [u8] {
+        &self.key[keys::index::HEAD_BYTES..self.reference]
+    }
+
+    /// Whether the entry tells its value exactly. For entries of one path.
+    pub fn is_exact(&self) -> bool {
+        encoding::is_exact(self.value())
+    }
+
+    /// The value, where the entry alone tells it. For entries of one path.
+    pub fn decode(&self) -> Option<Value> {
+        encoding::decode(self.value())
     }
 }
 
@@ -253,6 +281,52 @@ impl<'v> Entries<'v> {
                 return Ok(Some(entry));
             }
         }
+    }
+
+    /// Shows entries to a visitor, forward, until it has seen enough or so many rows were read. True: those were all. Goes on
+    /// where it stopped; not to be mixed with `next_entry`.
+    pub fn visit(
+        &mut self,
+        rows_max: u64,
+        visit: &mut dyn FnMut(EntryView<'_>) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        if self.range.is_empty() {
+            return Ok(true);
+        }
+        let Entries { view, shape, filter, point, .. } = &*self;
+        let (mut rows, mut failed, mut stopped_at) = (0, false, None);
+        let mut look = |key: &[u8], _: &[u8]| {
+            rows += 1;
+            let reference = match *point {
+                Some(end) => Some(end).filter(|end| *end <= key.len()),
+                None => shape.reference(key),
+            };
+            let entry = reference.map(|reference| EntryView { key, reference });
+            let taken = entry.and_then(|entry| filter.takes(entry.reference(), view.key_definition()));
+            let flow = match entry.zip(taken) {
+                Some((entry, true)) => visit(entry),
+                Some((_, false)) => ControlFlow::Continue(()),
+                None => {
+                    failed = true;
+                    ControlFlow::Break(())
+                }
+            };
+            if flow.is_break() || rows >= rows_max {
+                stopped_at = Some(Bytes::copy_from_slice(key));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        view.snapshot().visit(Table::Index, self.range.clone(), &mut look)?;
+        self.rows_read += rows;
+        if failed {
+            return Err(damaged("index"));
+        }
+        let ended = stopped_at.is_none();
+        if let Some(key) = stopped_at {
+            self.range.start = Bound::Excluded(key);
+        }
+        Ok(ended)
     }
 
     /// The next entry, without going past it.

@@ -34,7 +34,7 @@ use orrery_model::Raw;
 use orrery_storage::{Direction, Snapshot, Table, keys};
 use parking_lot::{Mutex, RwLock};
 
-pub use entries::{Entries, Entry};
+pub use entries::{Entries, Entry, EntryView};
 pub use estimate::Estimate;
 pub use scheme::Composite;
 pub use search::VectorForm;

@@ -18,7 +18,7 @@
 //! Entries of items that have expired or were purged stay until the sweeper has been there.
 //! [`PartitionView::hides_nothing`] tells whether there can be any; if so, an entry counts only if its item does.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,7 +27,7 @@ use orrery_index::{Cell, CompositeRange, Grid, ValueRange, prefix_end};
 use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
 use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 
-use super::super::rows::{damaged, decode_item};
+use super::super::rows::{damaged, decode_borrowed, decode_item};
 use super::super::scan::{Span, starts_before};
 use super::super::target::Target;
 use super::super::{Partition, Shared, View, upkeep};
@@ -393,12 +393,23 @@ impl PartitionView {
         self.items_between(span, Some(Bound::Included(Bytes::copy_from_slice(from))))
     }
 
-    fn items_between(&self, span: &Span, start: Option<Bound<Bytes>>) -> Items<'_> {
-        let mut range = match span {
-            Span::All => KeyRange::all(),
-            Span::Epk { min, max } => keys::items_in_epk_range(min.as_bytes(), max.as_bytes()),
-            Span::Key { epk, key } => KeyRange::prefix(&Target::new(epk, key, "").key),
+    /// Shows all items of a span, in the order of their keys, to a visitor that keeps none of them, until it has seen enough.
+    pub fn visit_items(&self, span: &Span, visit: &mut ItemVisit<'_>) -> Result<()> {
+        let mut failed = None;
+        let mut look = |key: &[u8], row: &[u8]| match decode_borrowed(row) {
+            Ok((item, document)) if self.view.shows_row(key, &item) => visit(key, &item, document),
+            Ok(_) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
         };
+        self.snapshot.visit(Table::Items, items_range(span), &mut look)?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn items_between(&self, span: &Span, start: Option<Bound<Bytes>>) -> Items<'_> {
+        let mut range = items_range(span);
         // A position comes from outside; it never widens the span.
         if let Some(start) = start
             && let Bound::Included(key) | Bound::Excluded(key) = &start
@@ -407,6 +418,17 @@ impl PartitionView {
             range.start = start;
         }
         Items { view: self, rows: self.snapshot.scan(Table::Items, range, Direction::Forward) }
+    }
+}
+
+/// Sees the key of an item, the item without its document, and the document.
+pub type ItemVisit<'v> = dyn FnMut(&[u8], &Item, &[u8]) -> ControlFlow<()> + 'v;
+
+fn items_range(span: &Span) -> KeyRange {
+    match span {
+        Span::All => KeyRange::all(),
+        Span::Epk { min, max } => keys::items_in_epk_range(min.as_bytes(), max.as_bytes()),
+        Span::Key { epk, key } => KeyRange::prefix(&Target::new(epk, key, "").key),
     }
 }
 
