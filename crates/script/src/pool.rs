@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_answer_too() {
         let pool = pool(1, 8, 2);
-        assert_eq!(wait(pool.run(Duration::from_secs(1), |_| panic!("boom"))), Err::<(), _>(Refused::Closed));
-        assert_eq!(wait(pool.run(Duration::from_secs(1), |_| 1)), Ok(1));
+        assert_eq!(wait(pool.run(Duration::from_secs(9), |_| panic!("boom"))), Err::<(), _>(Refused::Closed));
+        assert_eq!(wait(pool.run(Duration::from_secs(9), |_| 1)), Ok(1));
     }
 }
