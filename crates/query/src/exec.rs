@@ -224,6 +224,13 @@ impl<'p> Execution<'p> {
         }
     }
 
+    /// Says what the statistics of a query that ranks texts are over all items, so that only some need to be pushed.
+    pub fn set_rank_statistics(&mut self, documents: u64, words: u64, matching: &[u64]) {
+        if let Some(ranked) = &mut self.ranked {
+            ranked.set_statistics(documents, words, matching);
+        }
+    }
+
     /// Rows that wait to be sorted.
     pub fn held(&self) -> usize {
         self.sorted.len()

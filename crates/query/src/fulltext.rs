@@ -168,6 +168,13 @@ impl Scorer {
         Some(Scorer { terms, documents, average_words, matching })
     }
 
+    /// The same from counts over all texts.
+    pub fn counted(terms: Vec<Term>, documents: u64, words: u64, matching: &[u64]) -> Scorer {
+        let matching = matching.iter().map(|count| *count as f64).collect();
+        let average_words = words as f64 / (documents as f64).max(1.0);
+        Scorer { terms, documents: documents as f64, average_words, matching }
+    }
+
     /// Whether every hit makes a score larger than that of a text without any.
     pub fn rewards_hits(&self) -> bool {
         self.matching.iter().all(|matching| rarity(self.documents, *matching) > 0.0)

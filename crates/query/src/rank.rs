@@ -33,6 +33,8 @@ pub(crate) struct RankState {
     terms: Vec<Vec<Term>>,
     statistics: Vec<Statistics>,
     documents: f64,
+    /// The statistics are those of all rows already; rows that are pushed do not count for them.
+    complete: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,12 +63,22 @@ impl RankState {
             .collect();
         let statistics =
             terms.iter().map(|terms| Statistics { words: 0.0, matching: vec![0.0; terms.len()] }).collect();
-        RankState { terms, statistics, documents: 0.0 }
+        RankState { terms, statistics, documents: 0.0, complete: false }
+    }
+
+    /// Says what all rows would come to, for the one component of a query that ranks texts.
+    pub fn set_statistics(&mut self, documents: u64, words: u64, matching: &[u64]) {
+        self.documents = documents as f64;
+        let matching = matching.iter().map(|count| *count as f64).collect();
+        self.statistics = vec![Statistics { words: words as f64, matching }];
+        self.complete = true;
     }
 
     /// Reads one row; its slots are bound.
     pub fn read<'a>(&mut self, rank: &'a Rank, frame: &mut Frame<'a>) -> Result<Vec<Signal>, SqlError> {
-        self.documents += 1.0;
+        if !self.complete {
+            self.documents += 1.0;
+        }
         let mut signals = Vec::with_capacity(rank.components.len());
         for (at, component) in rank.components.iter().enumerate() {
             signals.push(match component {
@@ -85,11 +97,12 @@ impl RankState {
     fn read_text(&mut self, at: usize, text: &str) -> Signal {
         let text = Words::new(text);
         let statistics = &mut self.statistics[at];
-        statistics.words += text.length as f64;
+        let new = f64::from(u8::from(!self.complete));
+        statistics.words += new * text.length as f64;
         let mut hits = Vec::with_capacity(self.terms[at].len());
         for (term, matching) in self.terms[at].iter().zip(&mut statistics.matching) {
             let count = term.count(&text);
-            *matching += f64::from(u8::from(count > 0));
+            *matching += new * f64::from(u8::from(count > 0));
             hits.push(count as f64);
         }
         Signal::Text { words: text.length as f64, hits }

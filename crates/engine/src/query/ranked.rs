@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use bytes::Bytes;
 use orrery_model::Value;
 use orrery_query::access::{Filter, Ranking, Statistic};
-use orrery_query::fulltext::Scorer;
+use orrery_query::fulltext::{Scorer, Term};
 use orrery_query::{Execution, SortPosition};
 use orrery_storage::keys;
 
@@ -32,10 +32,19 @@ const FEW_CANDIDATES: usize = 2;
 /// Texts by item: how often each term stands in them, and how long they are.
 type Texts = HashMap<Bytes, (Vec<u32>, u32)>;
 
+/// What came of pushing texts.
+enum Pushed {
+    /// The page is complete.
+    Enough,
+    /// Everything must be read.
+    TooFew,
+    /// The index cannot tell.
+    Unknown,
+}
+
 /// What ranked pages have in common.
 struct Page<'p> {
     after: Option<&'p SortPosition>,
-    passed: u64,
     /// Rows that complete the page, and one that tells whether there is another.
     need: usize,
     /// The items that the filter leads to, where it does.
@@ -64,9 +73,46 @@ impl<'q> Run<'q> {
             return self.sorted_in_memory(after, passed, Some(few.clone())).map(Some);
         }
         let members = candidates.map(|all| all.into_iter().map(|candidate| candidate.reference).collect());
-        let page = Page { after, passed, need, members };
+        let page = Page { after, need, members };
         self.report.ranked("score", &place);
-        self.ranked_texts(&page, &path, &scorer)
+        let mut execution = self.execution(after, passed);
+        match self.push_texts(&mut execution, &page, &path, &scorer)? {
+            Pushed::Enough => {
+                self.finish(&mut execution)?;
+                Ok(Some(self.after_page(&execution)))
+            }
+            Pushed::Unknown => Ok(None),
+            Pushed::TooFew => self.sorted_in_memory(after, passed, None).map(Some),
+        }
+    }
+
+    /// A page of `ORDER BY RANK FullTextScore(…)`, whose statistics the index tells as well; `delivered` rows of it were sent
+    /// before. `None` where everything must be read.
+    pub fn ranked_whole(&mut self, delivered: u64) -> Ran<Option<Execution<'q>>> {
+        let (view, prepared) = (self.view, self.query.prepared);
+        let Some((place, terms)) = prepared.ranked_text() else { return Ok(None) };
+        let needs = prepared.needs();
+        // Rows behind the page are kept for the next one, so all of the result is wanted at once.
+        let all = needs.top.or(needs.limit).map(|rows| rows.saturating_add(needs.offset.unwrap_or(0)));
+        let need = all.and_then(|all| usize::try_from(all).ok());
+        let (Some(path), Some(need)) = (search::text(view, &place), need) else { return Ok(None) };
+        if !view.hides_nothing()? || !terms.iter().all(Term::is_literal) {
+            return Ok(None);
+        }
+        let mut wanted = vec![Statistic::Items, Statistic::Words(place.clone())];
+        wanted.extend(terms.iter().map(|term| Statistic::Texts(place.clone(), term.clone())));
+        let Some(totals) = self.statistics(&wanted)? else { return Ok(None) };
+        let (documents, words, matching) = (totals[0], totals[1], &totals[2..]);
+        let scorer = Scorer::counted(terms, documents, words, matching);
+        if !scorer.rewards_hits() {
+            return Ok(None);
+        }
+        let mut execution = Execution::resume(prepared, 0, delivered);
+        execution.set_rank_statistics(documents, words, matching);
+        let page = Page { after: None, need, members: None };
+        self.report.ranked("score", &place);
+        let pushed = self.push_texts(&mut execution, &page, &path, &scorer)?;
+        Ok(matches!(pushed, Pushed::Enough).then_some(execution))
     }
 
     /// How many rows a page needs from its position on; `None` where the query does not say when it has enough.
@@ -79,24 +125,25 @@ impl<'q> Run<'q> {
         usize::try_from(left.min(page)).ok()
     }
 
-    fn ranked_texts(
+    /// Pushes texts from the best score on.
+    fn push_texts(
         &mut self,
+        execution: &mut Execution<'q>,
         page: &Page<'_>,
         path: &TextPath,
         scorer: &Scorer,
-    ) -> Ran<Option<Option<QueryPosition>>> {
-        let Some(texts) = self.texts(page, path, scorer)? else { return Ok(None) };
+    ) -> Ran<Pushed> {
+        let Some(texts) = self.texts(page, path, scorer)? else { return Ok(Pushed::Unknown) };
         let mut scores: Vec<(f64, &Bytes)> = texts
             .iter()
             .map(|(reference, (hits, length))| (scorer.score(hits, *length), reference))
             .collect();
         if let Some(after) = page.after {
             // What has no text comes last, and is not found here.
-            let Some(Value::Number(reached)) = after.keys.first() else { return Ok(None) };
+            let Some(Value::Number(reached)) = after.keys.first() else { return Ok(Pushed::Unknown) };
             scores.retain(|(score, _)| *score <= reached.as_f64());
         }
         scores.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
-        let mut execution = self.execution(page.after, page.passed);
         let mut tried: u64 = 0;
         let mut rest = scores.as_slice();
         while let Some((best, _)) = rest.first()
@@ -105,30 +152,25 @@ impl<'q> Run<'q> {
             let same = rest.iter().take_while(|(score, _)| score == best).count();
             let (run, behind) = rest.split_at(same);
             for (_, reference) in run {
-                self.push_reference(&mut execution, reference)?;
+                self.push_reference(execution, reference)?;
             }
             tried += same as u64;
             rest = behind;
             if self.is_tedious(tried, execution.held()) {
-                return self.sorted_in_memory(page.after, page.passed, None).map(Some);
+                return Ok(Pushed::TooFew);
             }
         }
-        if execution.held() < page.need {
-            let complete = match &page.members {
-                Some(members) => {
-                    for reference in members.iter().filter(|reference| !texts.contains_key(*reference)) {
-                        self.push_reference(&mut execution, reference)?;
-                    }
-                    true
-                }
-                None => self.push_without_hits(&mut execution, page, path, &texts)?,
-            };
-            if !complete {
-                return self.sorted_in_memory(page.after, page.passed, None).map(Some);
-            }
+        if execution.held() >= page.need {
+            return Ok(Pushed::Enough);
         }
-        self.finish(&mut execution)?;
-        Ok(Some(self.after_page(&execution)))
+        let Some(members) = &page.members else {
+            let enough = self.push_without_hits(execution, page, path, &texts)?;
+            return Ok(if enough { Pushed::Enough } else { Pushed::TooFew });
+        };
+        for reference in members.iter().filter(|reference| !texts.contains_key(*reference)) {
+            self.push_reference(execution, reference)?;
+        }
+        Ok(Pushed::Enough)
     }
 
     /// The texts with at least one of the terms: how often each stands in them, and how long they are.

@@ -40,8 +40,13 @@ impl Run<'_> {
     }
 
     fn whole(&mut self, delivered: u64, order: Order) -> Ran<Option<QueryPosition>> {
+        if let Some(mut ranked) = self.ranked_whole(delivered)? {
+            self.finish(&mut ranked)?;
+            return Ok(self.rest(delivered, order, ranked.is_done()));
+        }
         let mut execution = Execution::resume(self.query.prepared, 0, delivered);
-        let candidates = self.candidates()?;
+        // How rare a word is depends on all items, whatever the filter says.
+        let candidates = if self.query.prepared.needs().rank { None } else { self.candidates()? };
         if self.push_all(&mut execution, candidates, order == Order::Created)? == Flow::More {
             self.finish(&mut execution)?;
         }

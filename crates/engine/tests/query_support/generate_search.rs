@@ -99,7 +99,13 @@ fn ranked_texts(dice: &mut Dice) -> String {
     let matching = format!("[{}, {}]", dice.below(20), dice.below(70));
     let score = format!("_FullTextScore(c.text, {terms}, {documents}, {words}, {matching})");
     let direction = if dice.one_in(6) { "" } else { " DESC" };
-    match dice.below(4) {
+    match dice.below(5) {
+        4 => {
+            let (first, second) =
+                (dice.pick(&["cat", "new york", "swimming"]), dice.pick(&["river", "a", "!"]));
+            let rank = format!("FullTextScore(c.text, '{first}', '{second}')");
+            format!("SELECT TOP {} c.id FROM c{filter} ORDER BY RANK {rank}", 1 + dice.below(30))
+        }
         0 => format!("SELECT c.id, {score} AS s FROM c{filter} ORDER BY {score}{direction} OFFSET 2 LIMIT 9"),
         1 => format!("SELECT c.id FROM c{filter} ORDER BY {score}{direction}"),
         _ => {

@@ -17,6 +17,7 @@ use crate::env::DistanceFunction;
 use crate::fulltext::{Scorer, Term};
 use crate::node::{Node, SourceKind};
 use crate::prepared::Prepared;
+use crate::rank::Component;
 
 /// The order of a query that wants the best first.
 #[derive(Clone, Debug)]
@@ -103,6 +104,14 @@ impl Prepared {
             }
             _ => None,
         }
+    }
+
+    /// The place and the terms of a query that ranks texts by nothing else, without any statistics in it.
+    pub fn ranked_text(&self) -> Option<(Place, Vec<Term>)> {
+        let rank = self.compiled.rank.as_ref().filter(|rank| !rank.fused && self.reads_items())?;
+        let [Component::FullText { path, terms }] = rank.components.as_slice() else { return None };
+        let place = Places::of(&self.compiled.plan).inner(path)?;
+        Some((place, terms.iter().map(|term| Term::new(term, 0)).collect()))
     }
 
     /// The numbers that the query asks for, if it asks for nothing but statistics of all items; in the order of its
