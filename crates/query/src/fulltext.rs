@@ -8,7 +8,8 @@
 //! An index keeps for each stem the places where it stands ([`places_of`]). That is all there is to know: whether a term is in a
 //! text, how often, and what its score is follow from the places, and give the same numbers as the text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
 
 use orrery_model::Value;
 
@@ -41,17 +42,17 @@ impl Words {
 }
 
 /// English words whose absence would not change what a text is about.
-const FUNCTION_WORDS: &str = " a about above after again against all also am an and any are as at be because \
+const FUNCTION_WORDS: &str = "a about above after again against all also am an and any are as at be because \
     been before being below between both but by can could did do does doing down during each few for from \
     further had has have having he her here hers him his how i if in into is it its itself just known me more \
     most my no nor not now of off on once only or other our out over own part same she should so some such than \
     that the their them then there these they this those through throughout to too under until up very was we \
-    well were what when where which while who whom why will with would you your ";
+    well were what when where which while who whom why will with would you your";
+
+static FUNCTION_WORD_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| FUNCTION_WORDS.split(' ').collect());
 
 fn is_function_word(word: &str) -> bool {
-    FUNCTION_WORDS.match_indices(word).any(|(at, _)| {
-        FUNCTION_WORDS[..at].ends_with(' ') && FUNCTION_WORDS[at + word.len()..].starts_with(' ')
-    })
+    FUNCTION_WORD_SET.contains(word)
 }
 
 /// The stems of a text, each with the places where it stands, and how many words carry meaning.
@@ -310,6 +311,7 @@ mod tests {
     #[test]
     fn function_words_do_not_lengthen_a_text() {
         assert_eq!(Words::new("The cat and the hat").length, 2);
+        assert_eq!(Words::new("a about your yours").length, 1);
     }
 
     #[test]
