@@ -48,8 +48,9 @@ pub(crate) struct Gather {
     pub(crate) wait: Duration,
 }
 
-/// How often a group waits for more, as long as some come.
-const GATHER_TURNS_MAX: u32 = 4;
+/// How often a group waits for more, as long as some come. Few: writers that come by themselves, answered or not, would be
+/// waited for too, and nobody should wait much longer for company than a flush takes.
+const GATHER_TURNS_MAX: u32 = 2;
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Queue<T> {
@@ -280,16 +281,16 @@ mod tests {
         let thread = std::thread::spawn({
             let queue = queue.clone();
             move || {
-                for number in 0..3 {
-                    std::thread::sleep(Duration::from_millis(150));
+                for number in 0..2 {
+                    std::thread::sleep(Duration::from_millis(300));
                     queue.push(number, 1);
                 }
             }
         });
         let mut group = Vec::new();
-        // Each wait is too short for all of them, but one comes in each.
-        assert!(queue.take(&mut group, Gather { entries: 3, wait: Duration::from_millis(200) }));
-        assert_eq!(group, [0, 1, 2]);
+        // Each wait is too short for both of them, but one comes in each.
+        assert!(queue.take(&mut group, Gather { entries: 2, wait: Duration::from_millis(500) }));
+        assert_eq!(group, [0, 1]);
         thread.join().expect("no panic");
     }
 
