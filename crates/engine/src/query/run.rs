@@ -346,6 +346,7 @@ impl<'q> Run<'q> {
                 return Ok(Some(QueryPosition::Stored { from: key, progress: counted(&execution) }));
             }
             self.count(&item);
+            self.spend(item.document.len() as u64 / STEP_BYTES)?;
             let flow = self.push(&mut execution, &item)?;
             if flow == Flow::Stop && execution.is_done() {
                 return Ok(None);
