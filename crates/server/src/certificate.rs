@@ -77,7 +77,10 @@ fn load(path: &Path) -> Result<Option<KeptCertificate>> {
 
 fn make(names: Vec<String>) -> Result<KeptCertificate> {
     let mut params = CertificateParams::new(names.clone()).context("a name cannot stand in a certificate")?;
-    params.distinguished_name.push(DnType::CommonName, "Orrery");
+    let key = KeyPair::generate().context("cannot make a key")?;
+    // Clients that trust several servers look certificates up by this name, and some take the first that they find.
+    let end: String = key.public_key_raw().iter().rev().take(4).map(|byte| format!("{byte:02x}")).collect();
+    params.distinguished_name.push(DnType::CommonName, format!("Orrery {end}"));
     params.distinguished_name.push(DnType::OrganizationName, "Orrery self-signed certificate");
     params.is_ca = IsCa::ExplicitNoCa;
     // No key usage: some verifiers refuse a trusted self-signed certificate that may not sign certificates.
@@ -85,7 +88,6 @@ fn make(names: Vec<String>) -> Result<KeptCertificate> {
     let year = current_year();
     params.not_before = date_time_ymd(year - 1, 1, 1);
     params.not_after = date_time_ymd(year + YEARS_VALID, 1, 1);
-    let key = KeyPair::generate().context("cannot make a key")?;
     let certificate = params.self_signed(&key).context("cannot make a certificate")?;
     Ok(KeptCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem(), names })
 }

@@ -123,9 +123,9 @@ impl<'q> Run<'q> {
                 continue;
             }
             let (at_most, at_least) = match compare(entry.payload()) {
-                Some(likeness) if likeness.value.is_nan() => continue,
-                Some(Likeness { value, error }) => (value + error, value - error),
-                None => (f64::INFINITY, f64::NEG_INFINITY),
+                Some(Likeness { value, error }) if !value.is_nan() => (value + error, value - error),
+                // Only the item can tell; a length beyond what numbers hold is one reason.
+                _ => (f64::INFINITY, f64::NEG_INFINITY),
             };
             if at_most < threshold {
                 continue;
