@@ -2,10 +2,10 @@
 //!
 //! Both sides are coverings, so they hold too much and never too little; the functions themselves decide about what is
 //! found. They measure on the ellipsoid while cells lie on the sphere, which is made up for here:
-//! - A distance on the ellipsoid is at least [`METRES_PER_RADIAN`] for each radian between the same coordinates on the sphere:
+//! - A distance on the ellipsoid is at least `METRES_PER_RADIAN` for each radian between the same coordinates on the sphere:
 //!   that is the smallest radius of curvature there is.
 //! - An edge is a geodesic for distances and a great circle for everything else. Both share their ends and drift apart by less
-//!   than [`DRIFT`] times the square of the angle between them.
+//!   than `DRIFT` times the square of the angle between them.
 
 use orrery_index::{Cell, Grid, Region, Touch, cell_ranges};
 use orrery_model::{Raw, Value};
