@@ -57,7 +57,7 @@ pub const SUPPORT: &[Support] = &[
     line("/dbs/{db}/colls/{coll}/docs", "GET", "change feed (A-IM: Full-Fidelity Feed)", Supported, "all versions and deletes, where the container's changeFeedPolicy keeps them; its member previousImages (boolean, this server's own) asks for replaced versions too"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "create or upsert an item", Supported, ""),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "batch and bulk", Partial, "JSON form; the binary form of the .NET client is absent"),
-    line("/dbs/{db}/colls/{coll}/docs", "POST", "query", Supported, "from the index; vector, full-text and spatial filters read the items of their scope"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "query", Supported, "from the index; the README of this folder names the searches that read items"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "query plan", Supported, ""),
     line("/dbs/{db}/colls/{coll}/docs/{item}", "GET", "read an item", Supported, ""),
     line("/dbs/{db}/colls/{coll}/docs/{item}", "PUT", "replace an item", Supported, ""),
