@@ -17,16 +17,6 @@ use serde_json::{Value, json};
 
 use crate::{Counts, Fixture, Problem, connect, refused, unique};
 
-/// Fails the case when the two differ.
-macro_rules! equal {
-    ($got:expr, $wanted:expr) => {
-        let (got, wanted) = (&$got, &$wanted);
-        if got != wanted {
-            return Err(format!("line {}: got {got:?}, wanted {wanted:?}", line!()).into());
-        }
-    };
-}
-
 pub async fn run_all(counts: &mut Counts, fixture: &Fixture) {
     counts.run("a database is created, read by name and by rid, and deleted", databases(fixture)).await;
     counts.run("a container comes back with the policies the service fills in", defaults(fixture)).await;

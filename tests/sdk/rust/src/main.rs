@@ -7,6 +7,16 @@
 //! This file connects, runs the cases of `cases.rs` and `queries.rs` and counts. The SDK verifies certificates against the file that
 //! `SSL_CERT_FILE` names. The last line is `N passed, N failed`, and so says the exit status.
 
+/// Fails the case when the two differ.
+macro_rules! equal {
+    ($got:expr, $wanted:expr) => {
+        let (got, wanted) = (&$got, &$wanted);
+        if got != wanted {
+            return Err(format!("line {}: got {got:?}, wanted {wanted:?}", line!()).into());
+        }
+    };
+}
+
 mod cases;
 mod queries;
 

@@ -18,16 +18,6 @@ use crate::{Counts, Fixture, Problem};
 
 const COUNT: i64 = 60;
 
-/// Fails the case when the two differ.
-macro_rules! equal {
-    ($got:expr, $wanted:expr) => {
-        let (got, wanted) = (&$got, &$wanted);
-        if got != wanted {
-            return Err(format!("line {}: got {got:?}, wanted {wanted:?}", line!()).into());
-        }
-    };
-}
-
 pub async fn run_all(counts: &mut Counts, fixture: &Fixture) {
     let container = match readings(fixture).await {
         Ok(container) => container,
