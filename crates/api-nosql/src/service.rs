@@ -69,7 +69,7 @@ pub struct Service {
     pub(crate) scripts: Arc<ScriptHost>,
     /// Rows of queries that are ready before they are asked for.
     pub(crate) held: HeldResults,
-    pub(crate) query_texts: query::Texts,
+    pub(crate) statements: query::Statements,
     faults: Arc<Faults>,
     lengthy: Lengthy,
 }
@@ -103,7 +103,7 @@ impl Service {
             config,
             headers,
             authorizer,
-            query_texts: query::Texts::default(),
+            statements: query::Statements::default(),
             faults: Arc::default(),
             lengthy: |work| work(),
         }

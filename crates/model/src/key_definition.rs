@@ -69,6 +69,21 @@ impl PartitionKeyDefinition {
         }
     }
 
+    /// The same from what [`PartitionKey::encode`] wrote; `None` when the bytes are something else. Looking up items by index
+    /// does this for each of them, so the usual key, one string, is not taken apart first.
+    pub fn effective_encoded(&self, encoded: &[u8]) -> Option<Epk> {
+        if let (KeyKind::Hash, KeyVersion::V2, Some(text)) =
+            (self.kind, self.version, PartitionKey::encoded_text(encoded))
+        {
+            let mut buffer: SmallVec<[u8; 128]> = SmallVec::new();
+            buffer.push(8);
+            buffer.extend_from_slice(text);
+            buffer.push(0xFF);
+            return Some(Epk(SmallVec::from(hashed_v2(&buffer))));
+        }
+        PartitionKey::decode(encoded).map(|key| self.effective(&key))
+    }
+
     /// The range `[min, max)` of all effective keys that begin with this key's.
     pub fn effective_prefix(&self, key: &PartitionKey) -> (Epk, Epk) {
         let min = self.effective(key);
@@ -115,7 +130,11 @@ fn write_for_hash(buffer: &mut Vec<u8>, component: &KeyComponent, string_end: u8
 fn hash_v2(components: &[KeyComponent]) -> [u8; 16] {
     let mut buffer = Vec::with_capacity(64);
     components.iter().for_each(|component| write_for_hash(&mut buffer, component, 0xFF));
-    let (low, high) = murmur3_x64_128(&buffer);
+    hashed_v2(&buffer)
+}
+
+fn hashed_v2(buffer: &[u8]) -> [u8; 16] {
+    let (low, high) = murmur3_x64_128(buffer);
     let mut bytes = (u128::from(high) << 64 | u128::from(low)).to_be_bytes();
     bytes[0] &= 0x3F;
     bytes

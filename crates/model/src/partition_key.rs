@@ -102,6 +102,12 @@ impl PartitionKey {
         }
     }
 
+    /// The text of an encoded key that is one string without NUL.
+    pub(crate) fn encoded_text(encoded: &[u8]) -> Option<&[u8]> {
+        let text = encoded.strip_prefix(&[6])?.strip_suffix(&[0, 1])?;
+        memchr::memchr(0, text).is_none().then_some(text)
+    }
+
     /// Reads what [`PartitionKey::encode`] wrote; `None` when the bytes are something else.
     pub fn decode(mut bytes: &[u8]) -> Option<PartitionKey> {
         let mut components = SmallVec::new();

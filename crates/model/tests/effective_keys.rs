@@ -35,6 +35,21 @@ fn single_keys_hash_as_the_sdks_hash_them() {
 }
 
 #[test]
+fn encoded_keys_hash_like_the_keys_they_are() {
+    let texts = rows(include_str!("data/effective_keys.tsv")).map(|row| row[0]);
+    let more = [r#"["a","b"]"#, r#"["a\u0000b"]"#, r#"["\u0000"]"#, r#"[""]"#, r#"["a",1]"#, "[]"];
+    for text in texts.chain(more) {
+        let key = PartitionKey::parse_header(text).unwrap();
+        let mut encoded = Vec::new();
+        key.encode(&mut encoded);
+        for definition in [hash(KeyVersion::V1), hash(KeyVersion::V2), hierarchical()] {
+            assert_eq!(definition.effective_encoded(&encoded), Some(definition.effective(&key)), "{text}");
+        }
+    }
+    assert_eq!(hash(KeyVersion::V2).effective_encoded(&[9]), None);
+}
+
+#[test]
 fn hierarchical_keys_hash_level_by_level_and_prefixes_cover_them() {
     let definition = hierarchical();
     for row in rows(include_str!("data/hierarchical_keys.tsv")) {

@@ -1,8 +1,11 @@
 //! A query made ready to run: compiled, its parameters in place, its shape known.
 
+use std::sync::OnceLock;
+
 use orrery_model::{NumberStyle, Value, murmur3_x64_128};
 use orrery_sql::{Condition, Query, SqlError};
 
+use crate::access::Filter;
 use crate::aggregate::AggregateKind;
 use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT};
 use crate::context::Context;
@@ -18,6 +21,8 @@ pub struct Prepared {
     pub(crate) context: Context,
     shape: QueryShape,
     fingerprint: u128,
+    /// What `filter` found out.
+    pub(crate) found: OnceLock<Filter>,
 }
 
 impl std::fmt::Debug for Prepared {
@@ -104,7 +109,12 @@ impl Prepared {
         // Other queries know where to go on, or have one row.
         let counted = shape.distinct || shape.group_by || shape.rank;
         let fingerprint = if counted { fingerprint(query, parameters) } else { 0 };
-        Ok(Prepared { compiled, context: Context::new(env), shape, fingerprint })
+        let mut context = Context::new(env);
+        if !compiled.changes {
+            // A query that is kept should not keep the scripts of its container.
+            context.udfs = None;
+        }
+        Ok(Prepared { compiled, context, shape, fingerprint, found: OnceLock::new() })
     }
 
     /// Tells this query and its parameters from others, of those whose pages are counted; else 0.
@@ -116,13 +126,18 @@ impl Prepared {
     pub fn condition(condition: &Condition, env: &QueryEnv) -> Result<Prepared, SqlError> {
         let compiled = Compiler::new(&[], env)?.compile_condition(condition)?;
         let shape = QueryShape { from: true, select_value: true, ..QueryShape::default() };
-        Ok(Prepared { compiled, context: Context::new(env), shape, fingerprint: 0 })
+        Ok(Prepared { compiled, context: Context::new(env), shape, fingerprint: 0, found: OnceLock::new() })
     }
 
     /// The same query with other expressions.
     pub(crate) fn with(&self, compiled: CompiledQuery) -> Prepared {
         let (context, shape) = (self.context.again(), self.shape.clone());
-        Prepared { compiled, context, shape, fingerprint: self.fingerprint }
+        Prepared { compiled, context, shape, fingerprint: self.fingerprint, found: OnceLock::new() }
+    }
+
+    /// Whether it means the same whenever it is run: it asks neither the clock nor the dice nor a script.
+    pub fn is_lasting(&self) -> bool {
+        !self.compiled.changes
     }
 
     pub fn needs(&self) -> &QueryShape {

@@ -8,6 +8,8 @@
 //! with the plan by which the client can merge itself (see `plan`). A server that is told to merge answers such queries
 //! as well; so do requests that name several partitions by their headers, which no plan could help.
 
+use std::cell::LazyCell;
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use http::{HeaderValue, StatusCode};
@@ -15,12 +17,13 @@ use orrery_engine::{HeldPlace, Scope};
 use orrery_query::merge::{self, MergeError, MergePosition, Merged, PageSize, Rows};
 use orrery_query::plan::QueryPlan;
 use orrery_query::{Prepared, QueryEnv, plan as planning};
-use orrery_sql::{Query, SqlError};
+use orrery_sql::SqlError;
 
 use super::insight::Insight;
 use super::partitions::{self, Partitions, Share};
 use super::position::{self, Mark};
 use super::request::{self, QueryRequest};
+use super::statements::Statement;
 use super::{plan, surroundings};
 use crate::config::CrossPartition;
 use crate::errors::{ApiError, Result};
@@ -38,28 +41,25 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let rows = page_items(context)?;
     let session = consistency::session(context)?;
-    let request = QueryRequest::parse(context)?;
-    let query =
-        context.service.query_texts.parse(&request.text).map_err(|error| request::failed(&error, false))?;
-    let env = surroundings::of_container(context, &target);
+    let env = LazyCell::new(|| surroundings::of_container(context, &target));
+    let statement = context.service.statements.of_request(context, &target, || env.clone())?;
     let scope = scope::of_request(context, &target)?;
     scope::routed_query(context, &target, &scope, |scope| {
-        page(context, &target, &query, &request, &env, scope, &session, rows)
+        page(context, &target, &statement, &env, scope, &session, rows)
     })
 }
 
-#[allow(clippy::too_many_arguments)] // Everything that a request says, read once.
 fn page(
     context: &Context<'_>,
     target: &Target,
-    query: &Query,
-    request: &QueryRequest,
-    env: &QueryEnv,
+    statement: &Statement,
+    env: &dyn Deref<Target = QueryEnv>,
     scope: &Scope,
     session: &[(u32, u64)],
     rows: usize,
 ) -> Result<Answer> {
-    let Place { shares, plan, prepared } = place(context, target, query, request, env, scope)?;
+    let Statement { query, request, prepared, .. } = statement;
+    let Place { shares, plan } = place(context, target, statement, env, scope)?;
     let inside = !matches!(scope, Scope::All);
     // Most queries begin at the beginning and end on their first page.
     let mark = || match inside {
@@ -76,7 +76,7 @@ fn page(
     partitions.held_place = plan.as_ref().map(|_| held_place(target, request, scope));
     let merged = match &plan {
         Some(plan) => Merged::new(query, &request.parameters, env, plan),
-        None => Merged::single(&prepared),
+        None => Merged::single(prepared),
     };
     let start = match continuation::of_request(context, &target.rid, inside)? {
         None => None,
@@ -115,62 +115,53 @@ fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> HeldPla
 struct Place {
     shares: Vec<Share>,
     plan: Option<QueryPlan>,
-    prepared: Prepared,
 }
 
 fn place(
     context: &Context<'_>,
     target: &Target,
-    query: &Query,
-    request: &QueryRequest,
-    env: &QueryEnv,
+    statement: &Statement,
+    env: &dyn Deref<Target = QueryEnv>,
     scope: &Scope,
 ) -> Result<Place> {
-    // Which index a sort needs is a question for whoever runs it: the gateway's refusals come first.
-    let unindexed = QueryEnv { composite_indexes: None, ..env.clone() };
-    let prepared = prepare(query, request, &unindexed)?;
+    let Statement { query, request, prepared, ranges, .. } = statement;
     let definition = target.container.definition();
-    let merging = |shares: Vec<Share>, prepared: Prepared| -> Result<Place> {
+    let merging = |shares: Vec<Share>| -> Result<Place> {
         // The form of a query does not depend on composite indexes; only whether it may be run does.
         if prepared.order_count() > 1 {
-            prepare(query, request, env)?;
+            Prepared::new(query, &request.parameters, env).map_err(|error| request::failed(&error, false))?;
         }
         // Where several partitions stand in for one, the client merges. Only the order of its rows is not its business.
         let merged = shares.len() == 1 || scope::is_stand_in(context, scope) && !prepared.needs().order_by;
         if merged && !planning::counts_distinct_rows(query) {
-            return Ok(Place { shares, plan: None, prepared });
+            return Ok(Place { shares, plan: None });
         }
         let plan = plan::make(target, query, request, env, merge::features())?;
-        Ok(Place { shares, plan: Some(plan), prepared })
+        Ok(Place { shares, plan: Some(plan) })
     };
     if !matches!(scope, Scope::All) {
-        return merging(partitions::named(&target.container, scope)?, prepared);
+        return merging(partitions::named(&target.container, scope)?);
     }
-    let ranges = planning::ranges(&prepared, &definition.partition_key);
-    let shares = partitions::filtered(&target.container, &ranges);
+    let shares = partitions::filtered(&target.container, ranges);
     let pinned = matches!(ranges.as_slice(), [range] if range.is_point());
     let merges = planning::counts_distinct_rows(query) || prepared.lists_aggregates();
     let plain = !merges || !prepared.needs().from;
     if definition.partition_key.system_key || (pinned && plain) {
-        return merging(shares, prepared);
+        return merging(shares);
     }
     if !pinned && !context.flag(headers::ENABLE_CROSS_PARTITION) {
         return Err(ApiError::refused(CROSS_PARTITION_DISABLED));
     }
     // Rows that are only put one after the other need no plan to be let through.
-    if planning::is_served_as_it_is(query, &prepared) {
-        return merging(shares, prepared);
+    if planning::is_served_as_it_is(query, prepared) {
+        return merging(shares);
     }
     match context.service.config.cross_partition {
         CrossPartition::Sdk => plan::check_gateway(context, target, query, request, env)?,
         // What cannot be merged is refused however many partitions there are today.
         CrossPartition::Server => drop(plan::make(target, query, request, env, merge::features())?),
     }
-    merging(shares, prepared)
-}
-
-fn prepare(query: &Query, request: &QueryRequest, env: &QueryEnv) -> Result<Prepared> {
-    Prepared::new(query, &request.parameters, env).map_err(|error| request::failed(&error, false))
+    merging(shares)
 }
 
 /// How many partitions to ask at once: as the client says, and not more than there are cores to do it.

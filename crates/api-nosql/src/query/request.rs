@@ -23,7 +23,7 @@ pub struct QueryRequest {
 
 impl QueryRequest {
     pub fn parse(context: &Context<'_>) -> Result<QueryRequest> {
-        let request = if context.content_type().eq_ignore_ascii_case("application/sql") {
+        let request = if is_bare_text(context) {
             let text = std::str::from_utf8(context.body).map_err(|_| ApiError::refused(PAYLOAD_INVALID))?;
             QueryRequest { text: text.to_owned(), parameters: Vec::new() }
         } else {
@@ -34,6 +34,11 @@ impl QueryRequest {
         }
         Ok(request)
     }
+}
+
+/// Whether the body is the query itself.
+pub fn is_bare_text(context: &Context<'_>) -> bool {
+    context.content_type().eq_ignore_ascii_case("application/sql")
 }
 
 pub fn parse_body(body: &[u8]) -> Result<QueryRequest> {

@@ -599,7 +599,7 @@ impl<'p> Transaction<'p> {
         self.index.complete(&self.partition.shared.index, &mut self.commit);
         // A commit outside the store's limits would stop the partition; it is refused instead.
         self.commit.check()?;
-        self.index.submitted(&self.partition.shared.index);
+        self.index.submitted(&self.partition.shared.index, self.lsn);
         let state = &mut *self.state;
         state.next_lsn = self.lsn + 1;
         state.totals = self.totals;
@@ -618,7 +618,7 @@ impl<'p> Transaction<'p> {
         }
         self.index.complete(&self.partition.shared.index, &mut self.commit);
         self.commit.check()?;
-        self.index.submitted(&self.partition.shared.index);
+        self.index.submitted(&self.partition.shared.index, self.state.next_lsn);
         let commit = std::mem::take(&mut self.commit);
         Ok(Some(self.partition.submit(commit, None, self.after)))
     }

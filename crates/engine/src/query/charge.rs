@@ -130,12 +130,12 @@ mod tests {
                 ..QueryMetrics::default()
             };
             let answered = !did.trim_start().starts_with("no index");
-            let charge_ru = page(&prepared, &prepared.filter(), answered, figure("counted"), &metrics);
+            let charge_ru = page(&prepared, prepared.filter(), answered, figure("counted"), &metrics);
             assert!((charge_ru - expected).abs() < 0.002, "{charge_ru} instead of {line}");
             // The same page costs the same again.
             assert_eq!(
                 charge_ru.to_bits(),
-                page(&prepared, &prepared.filter(), answered, figure("counted"), &metrics).to_bits()
+                page(&prepared, prepared.filter(), answered, figure("counted"), &metrics).to_bits()
             );
             lines += 1;
         }

@@ -51,7 +51,7 @@ pub(super) fn page(
     let mut run = Run {
         query,
         view,
-        filter: &filter,
+        filter,
         out: Out { sink, rows: 0, bytes: 0, limits: query.limits, spill: None },
         metrics: QueryMetrics::default(),
         report: Report::default(),
@@ -64,9 +64,9 @@ pub(super) fn page(
     metrics.output_rows = out.rows as u64;
     metrics.output_bytes = out.bytes as u64;
     metrics.total = started.elapsed();
-    report.finish(query.prepared, &filter, view, &metrics, query.explained);
+    report.finish(query.prepared, filter, view, &metrics, query.explained);
     let charge_ru =
-        charge::page(query.prepared, &filter, report.is_answered(), report.counted_entries(), &metrics);
+        charge::page(query.prepared, filter, report.is_answered(), report.counted_entries(), &metrics);
     match ran {
         Ok(next) => Ok(QueryPage { next, rows: out.rows, charge_ru, metrics, report, at: view.position() }),
         Err(Failed::Engine(error)) => Err(QueryFailure::Engine(error)),

@@ -259,7 +259,11 @@ fn union(mut ranges: Vec<ValueRange>) -> Vec<ValueRange> {
 
 impl Prepared {
     /// The items that may pass the query's filter.
-    pub fn filter(&self) -> Filter {
+    pub fn filter(&self) -> &Filter {
+        self.found.get_or_init(|| self.find_filter())
+    }
+
+    fn find_filter(&self) -> Filter {
         let plan = &self.compiled.plan;
         let places = Places::of(plan);
         let mut parts = Vec::new();

@@ -90,6 +90,7 @@ impl Compiler<'_> {
                 if matches!(function.name, "VECTORDISTANCE" | "_VECTORSCORE") {
                     nodes = self.vector_arguments(nodes, arguments)?;
                 }
+                self.changes |= !function.deterministic;
                 Node::Call(function, nodes)
             }
             ExprKind::Subquery(kind, query) => Node::Subquery(*kind, Box::new(self.subquery(query)?)),

@@ -52,6 +52,8 @@ pub(crate) struct CompiledQuery {
     pub composed_aggregates: bool,
     /// Set when a select list holds aggregates without VALUE.
     pub listed_aggregates: bool,
+    /// Set when it asks the clock, the dice or a script: its meaning is then that of one moment.
+    pub changes: bool,
 }
 
 pub(crate) struct Compiler<'e> {
@@ -61,6 +63,7 @@ pub(crate) struct Compiler<'e> {
     scope: Scope,
     origins: Vec<Origin>,
     udf_calls: usize,
+    changes: bool,
     /// Set while a computed property is compiled, so that properties do not expand into each other.
     inside_computed: bool,
     composed_aggregates: bool,
@@ -78,6 +81,7 @@ impl<'e> Compiler<'e> {
             scope: Scope::default(),
             origins: vec![Origin::Path(Vec::new())],
             udf_calls: 0,
+            changes: false,
             inside_computed: false,
             composed_aggregates: false,
         })
@@ -110,6 +114,7 @@ impl<'e> Compiler<'e> {
             aggregates,
             // Without FROM there is nothing to merge, and the service computes such queries.
             composed_aggregates: self.composed_aggregates && !query.from.is_empty(),
+            changes: self.changes || self.udf_calls > 0,
         })
     }
 
@@ -140,6 +145,7 @@ impl<'e> Compiler<'e> {
             aggregates: Vec::new(),
             composed_aggregates: false,
             listed_aggregates: false,
+            changes: true,
         })
     }
 

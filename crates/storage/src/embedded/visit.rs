@@ -68,6 +68,14 @@ impl Sources {
         Some(Sources { memtable, runs, bounds, seqno })
     }
 
+    fn is_behind(&self, key: &UserKey) -> bool {
+        match &self.bounds.1 {
+            Bound::Included(end) => key > end,
+            Bound::Excluded(end) => key >= end,
+            Bound::Unbounded => false,
+        }
+    }
+
     /// Shows every row, its key without the space, until the visitor has seen enough.
     pub(super) fn visit(&self, visit: &mut Visit<'_>) -> lsm_tree::Result<()> {
         // Of one key the newest version comes first: these are where its versions begin and end.
@@ -172,14 +180,20 @@ impl RunRows<'_> {
             if let Some(rows) = &mut self.rows {
                 for row in rows {
                     let row = row?;
+                    if sources.is_behind(&row.key.user_key) {
+                        self.tables = [].iter();
+                        break;
+                    }
                     if row.key.seqno < sources.seqno {
                         self.row = Some(row);
                         return Ok(());
                     }
                 }
             }
+            self.rows = None;
             let Some(table) = self.tables.next() else { return Ok(()) };
-            self.rows = Some(Box::new(table.range(sources.bounds.clone())));
+            // Looking up where to end costs as much as where to begin, so the end is found by going there.
+            self.rows = Some(Box::new(table.range((sources.bounds.0.clone(), Bound::<UserKey>::Unbounded))));
         }
     }
 }

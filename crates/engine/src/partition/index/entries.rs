@@ -5,6 +5,7 @@
 //! and two scans can be merged with [`Entries::seek`]; when it is not, rows of other spans are read and passed over.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_index as encoding;
@@ -13,6 +14,7 @@ use orrery_storage::{Direction, KeyRange, RowIterator, Table, keys, prefix_end};
 
 use super::super::rows::damaged;
 use super::super::scan::Span;
+use super::postings::{Filling, Known, List, value_hash};
 use super::view::PartitionView;
 use crate::error::Result;
 
@@ -70,28 +72,24 @@ impl Entry {
 /// An entry that belongs to another, as visitors see it.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryView<'e> {
-    key: &'e [u8],
-    reference: usize,
+    value: &'e [u8],
+    reference: &'e [u8],
 }
 
 impl<'e> EntryView<'e> {
     /// Which item it is.
     pub fn reference(&self) -> &'e [u8] {
-        &self.key[self.reference..]
-    }
-
-    fn value(&self) -> &'e [u8] {
-        &self.key[keys::index::HEAD_BYTES..self.reference]
+        self.reference
     }
 
     /// Whether the entry tells its value exactly. For entries of one path.
     pub fn is_exact(&self) -> bool {
-        encoding::is_exact(self.value())
+        encoding::is_exact(self.value)
     }
 
     /// The value, where the entry alone tells it. For entries of one path.
     pub fn decode(&self) -> Option<Value> {
-        encoding::decode(self.value())
+        encoding::decode(self.value)
     }
 }
 
@@ -185,6 +183,19 @@ pub struct Entries<'v> {
     /// A row that was read ahead.
     next: Option<Entry>,
     rows_read: u64,
+    listed: Listed,
+}
+
+/// Whether a scan over one value goes by a list that is kept in memory.
+enum Listed {
+    /// Not asked yet.
+    Unknown,
+    /// The scan is none that lists are made of, or the list would be too long.
+    No,
+    /// Read from here on.
+    List(Arc<List>, usize),
+    /// To be kept when all rows have been seen.
+    Filling { filling: Filling, start: Bytes },
 }
 
 impl<'v> Entries<'v> {
@@ -226,6 +237,7 @@ impl<'v> Entries<'v> {
                 _ => {}
             }
         }
+        let of_value = point && after.is_none() && matches!(shape, Shape::Value);
         Entries {
             view,
             rows: None,
@@ -236,6 +248,7 @@ impl<'v> Entries<'v> {
             point: point_end,
             next: None,
             rows_read: 0,
+            listed: if of_value { Listed::Unknown } else { Listed::No },
         }
     }
 
@@ -251,6 +264,7 @@ impl<'v> Entries<'v> {
             point: None,
             next: None,
             rows_read: 0,
+            listed: Listed::No,
         }
     }
 
@@ -293,7 +307,27 @@ impl<'v> Entries<'v> {
         if self.range.is_empty() {
             return Ok(true);
         }
-        let Entries { view, shape, filter, point, .. } = &*self;
+        if let Listed::Unknown = self.listed {
+            self.listed = self.find_list();
+        }
+        if let Listed::List(list, next) = &mut self.listed {
+            let (Bound::Included(start), Some(end)) = (&self.range.start, self.point) else {
+                return Ok(true);
+            };
+            let value = &start[keys::index::HEAD_BYTES..end];
+            let (mut rows, mut stopped) = (0, false);
+            while !stopped && rows < rows_max && *next < list.len() {
+                let reference = list.reference(*next);
+                *next += 1;
+                rows += 1;
+                stopped = visit(EntryView { value, reference }).is_break();
+            }
+            let ended = !stopped && *next == list.len();
+            // Whether from memory or not, a scan has read the same rows.
+            self.rows_read += if ended { rows + list.passed_over } else { rows };
+            return Ok(ended);
+        }
+        let Entries { view, shape, filter, point, listed, range, .. } = &mut *self;
         let (mut rows, mut failed, mut stopped_at) = (0, false, None);
         let mut look = |key: &[u8], _: &[u8]| {
             rows += 1;
@@ -301,8 +335,16 @@ impl<'v> Entries<'v> {
                 Some(end) => Some(end).filter(|end| *end <= key.len()),
                 None => shape.reference(key),
             };
-            let entry = reference.map(|reference| EntryView { key, reference });
+            let entry = reference.map(|reference| {
+                let value = key.get(keys::index::HEAD_BYTES..reference).unwrap_or_default();
+                EntryView { value, reference: &key[reference..] }
+            });
             let taken = entry.and_then(|entry| filter.takes(entry.reference(), view.key_definition()));
+            if let (Listed::Filling { filling, .. }, Some(entry), Some(true)) = (&mut *listed, entry, taken)
+                && !filling.push(entry.reference())
+            {
+                *listed = Listed::No;
+            }
             let flow = match entry.zip(taken) {
                 Some((entry, true)) => visit(entry),
                 Some((_, false)) => ControlFlow::Continue(()),
@@ -317,16 +359,35 @@ impl<'v> Entries<'v> {
             }
             ControlFlow::Continue(())
         };
-        view.snapshot().visit(Table::Index, self.range.clone(), &mut look)?;
+        view.snapshot().visit(Table::Index, range.clone(), &mut look)?;
         self.rows_read += rows;
         if failed {
             return Err(damaged("index"));
         }
         let ended = stopped_at.is_none();
+        if ended
+            && let Listed::Filling { filling, start } = std::mem::replace(&mut self.listed, Listed::No)
+            && let Bound::Excluded(end) = &self.range.end
+        {
+            self.view.learn(&start, end, filling, self.rows_read);
+        }
         if let Some(key) = stopped_at {
             self.range.start = Bound::Excluded(key);
         }
         Ok(ended)
+    }
+
+    /// What is kept of the scan, before its first row.
+    fn find_list(&self) -> Listed {
+        let (Bound::Included(start), Bound::Excluded(end)) = (&self.range.start, &self.range.end) else {
+            return Listed::No;
+        };
+        let Some(value) = self.point.and_then(|value_end| start.get(..value_end)) else { return Listed::No };
+        match self.view.known(value_hash(value), start, end) {
+            Known::List(list) => Listed::List(list, 0),
+            Known::Again => Listed::Filling { filling: Filling::default(), start: start.clone() },
+            Known::Nothing => Listed::No,
+        }
     }
 
     /// The next entry, without going past it.

@@ -10,7 +10,7 @@
 //! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
 //! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
-//! - `search`: rows of search indexes. `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `absent`: items
+//! - `search`: rows of search indexes. `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `postings`: entries in memory. `absent`: items
 //!   that lack a path. `check`: are the rows right?
 
 mod absent;
@@ -18,6 +18,7 @@ mod check;
 mod entries;
 mod estimate;
 mod paths;
+mod postings;
 mod rebuild;
 mod scheme;
 mod search;
@@ -43,6 +44,7 @@ pub(super) use write::Stage;
 
 use absent::Absences;
 use paths::{Dictionary, NewPaths, Paths};
+use postings::Postings;
 use scheme::Scheme;
 use walk::{Layout, Version, Walk};
 
@@ -63,6 +65,7 @@ pub(super) struct Index {
     /// Words of all texts at a path, as of an LSN: queries ask for them again and again.
     words: Mutex<HashMap<u16, (u64, u64)>>,
     absences: Absences,
+    postings: Postings,
 }
 
 /// A moment in the life of an index, see [`Index::mark`].
@@ -100,6 +103,7 @@ impl Index {
             rebuilt_items: AtomicU64::new(0),
             words: Mutex::default(),
             absences: Absences::default(),
+            postings: Postings::default(),
         })
     }
 
@@ -113,6 +117,7 @@ impl Index {
             rebuilt_items: AtomicU64::new(0),
             words: Mutex::default(),
             absences: Absences::default(),
+            postings: Postings::default(),
         }
     }
 

@@ -357,8 +357,7 @@ impl PartitionView {
     pub fn item_key(&self, reference: &[u8]) -> Result<Bytes> {
         let key = || {
             let encoded = keys::index::reference_partition_key(reference)?;
-            let key = PartitionKey::decode(&encoded)?;
-            keys::index::referenced(self.key_definition().effective(&key).as_bytes(), reference)
+            keys::index::referenced(self.key_definition().effective_encoded(&encoded)?.as_bytes(), reference)
         };
         key().ok_or_else(|| damaged("index"))
     }

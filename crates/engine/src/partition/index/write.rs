@@ -16,6 +16,7 @@ use orrery_storage::{Commit, Table, keys};
 use super::super::target::Target;
 use super::Index;
 use super::paths::{NewPaths, Paths};
+use super::postings::{self, Changes};
 use super::scheme::{SCHEME, Scheme};
 use super::search;
 use super::walk::{ITEM_INDEX_BYTES_MAX, Layout, Version, Walk};
@@ -36,6 +37,8 @@ pub(in crate::partition) struct Stage {
     /// An item without rows was staged.
     unindexed: bool,
     wrote: bool,
+    /// Values whose rows change.
+    values: Changes,
 }
 
 impl Stage {
@@ -45,6 +48,7 @@ impl Stage {
             new_paths: NewPaths::default(),
             unindexed: false,
             wrote: false,
+            values: index.postings.changes(),
         }
     }
 
@@ -90,6 +94,7 @@ impl Stage {
             for change in &rows.changes {
                 let key = bytes.slice(start..change.end);
                 start = change.end;
+                note(&mut self.values, &key, &reference);
                 match change.put {
                     true => commit.put(Table::Index, key, Bytes::new()),
                     false => commit.delete(Table::Index, key),
@@ -109,11 +114,13 @@ impl Stage {
         }
         paths = maker.paths;
         for key in before.keys().filter(|key| !after.contains_key(*key)) {
+            note(&mut self.values, key, &reference);
             commit.delete(Table::Index, key.clone());
         }
         for (key, value) in &after {
             // Under a settled scheme what both versions have is there already.
             if !scheme.stale.is_empty() || before.get(key) != Some(value) {
+                note(&mut self.values, key, &reference);
                 commit.put(Table::Index, key.clone(), value.clone());
             }
         }
@@ -148,11 +155,13 @@ impl Stage {
         let stale_keys = stale.iter().flat_map(Rows::keys);
         let gone: BTreeSet<&Bytes> = stale_keys.filter(|key| !present.contains_key(*key)).collect();
         for key in gone {
+            note(&mut self.values, key, &reference);
             commit.delete(Table::Index, key.clone());
         }
         for (key, value) in &present {
             // What every policy asked for is there, whichever the item's rows follow.
             if !stale.iter().all(|rows| rows.get(key) == Some(value)) {
+                note(&mut self.values, key, &reference);
                 commit.put(Table::Index, key.clone(), value.clone());
             }
         }
@@ -169,8 +178,9 @@ impl Stage {
         }
     }
 
-    /// The commit is about to be submitted: its paths are everyone's from now on.
-    pub(in crate::partition) fn submitted(self, index: &Index) {
+    /// The commit is about to be submitted, with this LSN or, if it has none, before it: its paths are everyone's from now on.
+    pub(in crate::partition) fn submitted(self, index: &Index, lsn: u64) {
+        index.postings.submitted(&self.values, lsn);
         if !self.new_paths.is_empty() {
             index.dictionary.write().extend(self.new_paths);
         }
@@ -180,6 +190,13 @@ impl Stage {
         if self.wrote {
             index.recorded.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+/// Takes note of a row that changes, for those who keep lists of them. Search rows do no harm.
+fn note(values: &mut Changes, key: &[u8], reference: &[u8]) {
+    if let Some(values) = values {
+        values.push(postings::value_hash(&key[..key.len().saturating_sub(reference.len())]));
     }
 }
 
