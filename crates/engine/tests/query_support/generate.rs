@@ -191,7 +191,13 @@ fn predicate(dice: &mut Dice, depth: usize) -> String {
                 "IS_INTEGER",
             ])
         ),
-        13 => format!("ARRAY_CONTAINS(c.tags, {})", constant(dice)),
+        13 if dice.one_in(2) => format!("ARRAY_CONTAINS(c.tags, {})", constant(dice)),
+        13 => format!(
+            "ARRAY_CONTAINS([{}, {}], {p}{})",
+            constant(dice),
+            constant(dice),
+            dice.pick(&["", ", false", ", true"])
+        ),
         14 => format!(
             "EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t {} {})",
             dice.pick(&["=", ">"]),

@@ -74,16 +74,13 @@ impl Reader<'_> {
                 let constants: Option<Vec<&Value>> = list.iter().map(Node::as_constant).collect();
                 let constants: Vec<&Value> =
                     constants?.into_iter().filter(|value| !value.is_undefined()).collect();
-                let equal = constants.iter().map(|value| comparison(BinaryOp::Equal, value));
-                let equal = equal.collect::<Option<Vec<Ranges>>>()?;
-                let exact = equal.iter().all(|ranges| ranges.exact);
-                let points = union(equal.into_iter().flat_map(|ranges| ranges.ranges).collect());
+                let points = one_of(constants.iter().copied())?;
                 let ranges = if *negated == wanted {
                     // Every other value; whether what cannot be told apart from a point equals it, the item says.
-                    let exact = exact && constants.iter().all(|value| is_exact(value));
-                    Ranges { ranges: if exact { complement(&points) } else { defined() }, exact }
+                    let exact = points.exact && constants.iter().all(|value| is_exact(value));
+                    Ranges { ranges: if exact { complement(&points.ranges) } else { defined() }, exact }
                 } else {
-                    Ranges { ranges: points, exact }
+                    points
                 };
                 self.scan(node, place, ranges)
             }
@@ -152,6 +149,17 @@ impl Reader<'_> {
                 if rest.iter().all(|argument| argument.as_constant().is_some()) =>
             {
                 Some(self.with_check(node, wanted, place?, strings(), SEARCH_PERCENT))
+            }
+            // A list of values and a path: as IN.
+            ("ARRAY_CONTAINS", [Node::Constant(Value::Array(list)), needle, rest @ ..]) if wanted => {
+                match rest.first().map(Node::as_constant) {
+                    None | Some(Some(Value::Bool(false))) => {}
+                    // Parts of objects are no points; of anything else there are no parts.
+                    Some(Some(Value::Bool(true)))
+                        if !list.iter().any(|value| matches!(value, Value::Object(_))) => {}
+                    _ => return None,
+                }
+                self.scan(node, self.places.inner(needle)?, one_of(list)?)
             }
             ("ARRAY_CONTAINS", [_, Node::Constant(wanted_value), rest @ ..]) if wanted => {
                 let partial = rest.first().and_then(Node::as_constant) == Some(&Value::Bool(true));
@@ -304,6 +312,14 @@ fn comparison(op: BinaryOp, constant: &Value) -> Option<Ranges> {
         }
         _ => None,
     }
+}
+
+/// The values that equal one of these.
+fn one_of<'v>(values: impl IntoIterator<Item = &'v Value>) -> Option<Ranges> {
+    let equal = values.into_iter().map(|value| comparison(BinaryOp::Equal, value));
+    let equal = equal.collect::<Option<Vec<Ranges>>>()?;
+    let exact = equal.iter().all(|ranges| ranges.exact);
+    Some(Ranges { ranges: union(equal.into_iter().flat_map(|ranges| ranges.ranges).collect()), exact })
 }
 
 fn is_comparison(op: BinaryOp) -> bool {
