@@ -122,6 +122,15 @@ impl Prepared {
         self.fingerprint
     }
 
+    /// Tells which items a sorted query shows, and in which order, from what other queries do. Made when it is asked for.
+    pub fn order_fingerprint(&self) -> u128 {
+        let plan = &self.compiled.plan;
+        let filters: Vec<_> = plan.sources.iter().map(|source| &source.filters).collect();
+        let order: Vec<_> =
+            self.compiled.order.iter().map(|key| (&key.path, &key.node, key.descending)).collect();
+        hash(format!("{:?}{filters:?}{order:?}", plan.guards).as_bytes())
+    }
+
     /// Compiles the condition of a patch.
     pub fn condition(condition: &Condition, env: &QueryEnv) -> Result<Prepared, SqlError> {
         let compiled = Compiler::new(&[], env)?.compile_condition(condition)?;
@@ -261,6 +270,10 @@ fn fingerprint(query: &Query, parameters: &[(String, Value)]) -> u128 {
         text.push(u8::from(!value.is_undefined()));
         value.write_json(&mut text, NumberStyle::Query);
     }
-    let (high, low) = murmur3_x64_128(&text);
+    hash(&text)
+}
+
+fn hash(bytes: &[u8]) -> u128 {
+    let (high, low) = murmur3_x64_128(bytes);
     u128::from(high) << 64 | u128::from(low)
 }

@@ -10,7 +10,7 @@
 //! + 0.063      each JOIN
 //! + 0.185      SELECT VALUE of a path, which must be defined; 0.102 of a computed value
 //! + 0.0144     each whole item that is a row, or 0.0111 and 0.0019 for each thing selected
-//! + 0.000256   each index entry that is only counted
+//! + 0.000256   each index entry that is only counted, each item that is put in order for this page or later ones
 //! + 0.0111     and 8.4 per MB: each item that was loaded and is no row
 //! ```
 //!
@@ -59,7 +59,7 @@ pub(super) fn page(
     counted: u64,
     metrics: &QueryMetrics,
 ) -> f64 {
-    let mut charge = PAGE_RU + COUNTED_RU * counted as f64;
+    let mut charge = PAGE_RU + COUNTED_RU * (counted + metrics.sifted_items) as f64;
     if answered {
         let (mut places, mut lists, mut searches) = (0u32, 0u32, 0u32);
         filter.for_each_scan(&mut |scan| {
@@ -120,6 +120,7 @@ mod tests {
                 let part = did.split(',').map(str::trim).find_map(|part| part.strip_suffix(name));
                 part.unwrap_or_else(|| panic!("{name} is missing in {line}")).trim().parse().unwrap()
             };
+            let sifted = did.contains("sifted").then(|| figure("sifted"));
             let query = orrery_sql::parse_query(text).unwrap();
             let prepared = Prepared::new(&query, &[], &QueryEnv::default()).unwrap();
             let metrics = QueryMetrics {
@@ -127,6 +128,7 @@ mod tests {
                 loaded_items: figure("loaded"),
                 loaded_bytes: figure("bytes"),
                 output_rows: figure("rows"),
+                sifted_items: sifted.unwrap_or(0),
                 ..QueryMetrics::default()
             };
             let answered = !did.trim_start().starts_with("no index");

@@ -236,7 +236,8 @@ impl<'q> Run<'q> {
         let path = path_of(cover);
         let mut values = Vec::new();
         let mut held_bytes = 0;
-        self.visit(&mut |_, _, item, document| {
+        self.visit(&mut |run, _, item, document| {
+            run.count(document.len());
             let value = keys_in(item, readable(document), &path).pop().unwrap_or_default();
             if !value.is_undefined() {
                 held_bytes += value.to_document().len();

@@ -170,6 +170,9 @@ impl Report {
             metrics.matched_items,
             metrics.output_rows
         );
+        if metrics.sifted_items > 0 {
+            self.summary.push_str(&format!(", {} put in order", metrics.sifted_items));
+        }
     }
 
     /// Equal values first, then what is sorted by, or one range: the composite index that would serve them together.

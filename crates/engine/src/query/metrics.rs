@@ -10,6 +10,8 @@ pub struct QueryMetrics {
     /// Items that were loaded and shown, and the bytes of their documents.
     pub loaded_items: u64,
     pub loaded_bytes: u64,
+    /// Items whose sort keys were read to put the rows of this page and of later ones in order, but were not shown for that.
+    pub sifted_items: u64,
     /// Items that passed the filter, or would have: those that gave at least one row.
     pub matched_items: u64,
     pub output_rows: u64,
@@ -38,6 +40,7 @@ impl QueryMetrics {
         self.index_entries += other.index_entries;
         self.loaded_items += other.loaded_items;
         self.loaded_bytes += other.loaded_bytes;
+        self.sifted_items += other.sifted_items;
         self.matched_items += other.matched_items;
         self.output_rows += other.output_rows;
         self.output_bytes += other.output_bytes;

@@ -8,7 +8,7 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `run`: the page itself; `sorted` (and `best`), `ranked`, `whole` and `covered` are kinds of it. `held`: pages that are ready
+//! - `run`: the page itself; `sorted` (with `best` and `window`), `ranked`, `whole` and `covered` are kinds of it. `held`: pages that are ready
 //!   already. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors. `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
@@ -24,11 +24,13 @@ mod position;
 mod ranked;
 mod run;
 mod search;
+mod sieve;
 mod sorted;
 mod terms;
 mod tuning;
 mod walk;
 mod whole;
+mod window;
 
 use std::time::Instant;
 
@@ -44,7 +46,7 @@ pub use charge::held_page_charge;
 pub use explain::{IndexUse, Report};
 pub use held::{HeldPlace, HeldResults};
 pub use metrics::QueryMetrics;
-pub use position::{Order, Progress, QueryPosition};
+pub use position::{Order, Progress, QueryPosition, WindowPosition};
 pub use tuning::Tuning;
 
 /// A query over one partition.

@@ -15,10 +15,17 @@ pub enum QueryPosition {
     Created { from: u64, progress: Progress },
     /// In storage order: go on with the first item whose key is at least this.
     Stored { from: Bytes, progress: Progress },
-    /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT.
-    Sorted { after: SortPosition, passed: u64 },
+    /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT. What comes next may be known (`window`).
+    Sorted { after: SortPosition, passed: u64, window: Option<WindowPosition> },
     /// Go on after as many rows: with those that were kept under a number, or by running again.
     Delivered { rows: u64, order: Order, held: u64 },
+}
+
+/// An entry of a kept window, and the number under which that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowPosition {
+    pub held: u64,
+    pub next: u64,
 }
 
 /// In which order items are taken by a query that is run again for each page.
@@ -43,6 +50,7 @@ const CREATED: u8 = 1;
 const STORED: u8 = 2;
 const SORTED: u8 = 3;
 const DELIVERED: u8 = 4;
+const SORTED_IN_WINDOW: u8 = 5;
 
 /// Sort keys longer than this are not carried by clients; such a query counts its rows instead.
 pub(super) const SORT_KEYS_BYTES_MAX: usize = 4 * 1024;
@@ -59,6 +67,14 @@ impl QueryPosition {
         }
     }
 
+    /// The same position, with where it lies in a kept window.
+    pub(super) fn in_window(mut self, held: u64, next: usize) -> QueryPosition {
+        if let QueryPosition::Sorted { window, .. } = &mut self {
+            *window = Some(WindowPosition { held, next: next as u64 });
+        }
+        self
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         match self {
@@ -72,8 +88,11 @@ impl QueryPosition {
                 push_progress(&mut out, *progress);
                 out.extend_from_slice(from);
             }
-            QueryPosition::Sorted { after, passed } => {
-                out.push(SORTED);
+            QueryPosition::Sorted { after, passed, window } => {
+                out.push(if window.is_some() { SORTED_IN_WINDOW } else { SORTED });
+                for number in window.iter().flat_map(|window| [window.held, window.next]) {
+                    out.extend_from_slice(&number.to_be_bytes());
+                }
                 for number in [*passed, after.number, after.rows] {
                     out.extend_from_slice(&number.to_be_bytes());
                 }
@@ -103,12 +122,20 @@ impl QueryPosition {
                 (!rest.is_empty())
                     .then(|| QueryPosition::Stored { from: Bytes::copy_from_slice(rest), progress })
             }
-            SORTED => {
+            SORTED | SORTED_IN_WINDOW => {
+                let (window, rest) = match *kind {
+                    SORTED => (None, rest),
+                    _ => {
+                        let (held, rest) = take_u64(rest)?;
+                        let (next, rest) = take_u64(rest)?;
+                        (Some(WindowPosition { held, next }), rest)
+                    }
+                };
                 let (passed, rest) = take_u64(rest)?;
                 let (number, rest) = take_u64(rest)?;
                 let (rows, rest) = take_u64(rest)?;
                 let keys = keys_of(rest)?;
-                Some(QueryPosition::Sorted { after: SortPosition { keys, number, rows }, passed })
+                Some(QueryPosition::Sorted { after: SortPosition { keys, number, rows }, passed, window })
             }
             DELIVERED => {
                 let (order, rest) = rest.split_first()?;
@@ -176,7 +203,16 @@ mod tests {
         for position in [
             QueryPosition::Created { from: 9, progress },
             QueryPosition::Stored { from: Bytes::from_static(b"key"), progress },
-            QueryPosition::Sorted { after: SortPosition { keys, number: 5, rows: 2 }, passed: 11 },
+            QueryPosition::Sorted {
+                after: SortPosition { keys: keys.clone(), number: 5, rows: 2 },
+                passed: 11,
+                window: None,
+            },
+            QueryPosition::Sorted {
+                after: SortPosition { keys, number: 5, rows: 2 },
+                passed: 11,
+                window: Some(WindowPosition { held: 3, next: 100 }),
+            },
             QueryPosition::Delivered { rows: 70, order: Order::Created, held: 0 },
             QueryPosition::Delivered { rows: 70, order: Order::Value, held: 9 },
         ] {
@@ -186,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn foreign_bytes_are_no_panic(kind in 0u8..6, rest: Vec<u8>) {
+        fn foreign_bytes_are_no_panic(kind in 0u8..7, rest: Vec<u8>) {
             let bytes = [vec![kind], rest].concat();
             if let Some(position) = QueryPosition::decode(&bytes) {
                 prop_assert_eq!(QueryPosition::decode(&position.encode()), Some(position));

@@ -194,10 +194,14 @@ impl<'q> Run<'q> {
                 self.go_on_stored(from, *progress)
             }
             None if sorted => self.sorted(None, 0),
-            Some(QueryPosition::Sorted { after, passed })
+            Some(QueryPosition::Sorted { after, passed, window })
                 if sorted && after.keys.len() == prepared.order_count() =>
             {
-                self.sorted(Some(after), *passed)
+                let ready = window.map(|window| self.kept_window(after, *passed, window));
+                match ready.transpose()?.flatten() {
+                    Some(page) => Ok(page),
+                    None => self.sorted(Some(after), *passed),
+                }
             }
             None if !needs.is_resumable() => self.begin_whole(),
             Some(QueryPosition::Delivered { rows, order, held }) if !needs.is_resumable() => {
@@ -345,7 +349,7 @@ impl<'q> Run<'q> {
             if self.is_out_of_time()? {
                 return Ok(Some(QueryPosition::Stored { from: key, progress: counted(&execution) }));
             }
-            self.count(&item);
+            self.count(item.document.len());
             self.spend(item.document.len() as u64 / STEP_BYTES)?;
             let flow = self.push(&mut execution, &item)?;
             if flow == Flow::Stop && execution.is_done() {
@@ -406,26 +410,27 @@ impl<'q> Run<'q> {
         self.foresee_all()?;
         let mut flow = Flow::More;
         self.visit(&mut |run, _, item, document| {
+            run.count(document.len());
             flow = run.push_row(execution, item, readable(document))?;
             Ok(flow)
         })?;
         Ok(flow)
     }
 
-    /// Shows all items of the span, in storage order, until there is nothing more to see.
+    /// Shows all items of the span, in storage order, until there is nothing more to see. Whether they count as loaded is up
+    /// to the visitor.
     pub fn visit(&mut self, visit: &mut Look<'q, '_>) -> Ran<()> {
         let (view, span) = (self.view, self.query.span);
         let mut failed = None;
-        view.visit_items(span, &mut |key, item, document| {
-            self.metrics.loaded_items += 1;
-            self.metrics.loaded_bytes += document.len() as u64;
-            match self.check_cancelled().and_then(|()| visit(self, key, item, document)) {
-                Ok(Flow::More) => ControlFlow::Continue(()),
-                Ok(Flow::Stop) => ControlFlow::Break(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
+        view.visit_items(span, &mut |key, item, document| match self
+            .check_cancelled()
+            .and_then(|()| visit(self, key, item, document))
+        {
+            Ok(Flow::More) => ControlFlow::Continue(()),
+            Ok(Flow::Stop) => ControlFlow::Break(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
             }
         })?;
         failed.map_or(Ok(()), Err)
@@ -453,19 +458,28 @@ impl<'q> Run<'q> {
     }
 
     pub fn load(&mut self, key: &[u8]) -> Ran<Option<Item>> {
+        let item = self.look_at(key)?;
+        if let Some(item) = &item {
+            self.count(item.document.len());
+        }
+        Ok(item)
+    }
+
+    /// An item that does not count as loaded.
+    pub fn look_at(&mut self, key: &[u8]) -> Ran<Option<Item>> {
         let started = self.query.timed.then(Instant::now);
         let item = self.view.item(key)?;
         self.metrics.document_load += started.map_or(Duration::ZERO, |started| started.elapsed());
         if let Some(item) = &item {
-            self.count(item);
             self.spend(LOAD_STEPS + item.document.len() as u64 / STEP_BYTES)?;
         }
         Ok(item)
     }
 
-    pub fn count(&mut self, item: &Item) {
+    /// Counts an item as loaded.
+    pub fn count(&mut self, document_bytes: usize) {
         self.metrics.loaded_items += 1;
-        self.metrics.loaded_bytes += item.document.len() as u64;
+        self.metrics.loaded_bytes += document_bytes as u64;
     }
 
     /// Whether the span holds few enough items to be shown in order of creation.
@@ -562,10 +576,10 @@ impl<'q> Run<'q> {
             }
             let system = SystemOf { item, system: run.query.system };
             if run.query.prepared.matches(system.row_of(readable(document)))? {
-                keep(item.number, Bytes::copy_from_slice(key));
                 // Counted when it is loaded again for its row.
-                run.metrics.loaded_items -= 1;
-                run.metrics.loaded_bytes -= document.len() as u64;
+                keep(item.number, Bytes::copy_from_slice(key));
+            } else {
+                run.count(document.len());
             }
             Ok(Flow::More)
         })?;

@@ -4,7 +4,7 @@
 //! - load the candidates that the filter leads to and sort them: 8 for each;
 //! - walk the index in order and stop when the page is full: 8 for each entry until enough have passed, or 1 where the
 //!   candidates are known and all others can be passed by;
-//! - read everything and keep the best: 2 for each item of the span.
+//! - read everything and keep the best, for this page and those that follow (`window`): 2 for each item of the span.
 //!
 //! The cheapest is taken, so the best ten of a filter cost about the same in a small and in a large container.
 
@@ -21,6 +21,7 @@ use super::lookup::Candidate;
 use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
 use super::run::{Ran, Run};
 use super::walk::{self, Missed, Walk};
+use super::window::Source;
 use crate::item::Item;
 use crate::partition::Span;
 use crate::partition::index::Entry;
@@ -34,7 +35,7 @@ enum Walked<'q> {
     Page(Option<QueryPosition>),
     /// All entries were walked, and the page has room.
     Through(Box<Execution<'q>>),
-    /// A run was too long; nothing of it was delivered.
+    /// A run is so long that reading everything is faster. Nothing was delivered.
     LongRun,
 }
 
@@ -112,11 +113,16 @@ impl<'q> Run<'q> {
 
     /// Rows that the page can take, those to be skipped included.
     pub fn wanted(&self, passed: u64) -> u64 {
-        let needs = self.query.prepared.needs();
-        let offset = needs.offset.unwrap_or(0);
-        let all = needs.top.or(needs.limit).map(|count| count.saturating_add(offset));
+        let offset = self.query.prepared.needs().offset.unwrap_or(0);
         let page = (self.query.limits.rows as u64).saturating_add(offset.saturating_sub(passed));
-        all.map_or(u64::MAX, |all| all.saturating_sub(passed)).min(page)
+        self.wanted_at_all(passed).min(page)
+    }
+
+    /// The same of this page and all that follow.
+    pub(super) fn wanted_at_all(&self, passed: u64) -> u64 {
+        let needs = self.query.prepared.needs();
+        let all = needs.top.or(needs.limit).map(|count| count.saturating_add(needs.offset.unwrap_or(0)));
+        all.map_or(u64::MAX, |all| all.saturating_sub(passed))
     }
 
     /// `lacking` items are loaded besides.
@@ -156,6 +162,20 @@ impl<'q> Run<'q> {
         passed: u64,
         candidates: Option<Vec<Candidate>>,
     ) -> Ran<Option<QueryPosition>> {
+        // What one page takes of few candidates is found by looking at them only.
+        let ahead = self.wanted_at_all(passed) > self.query.limits.rows as u64;
+        let source = match &candidates {
+            None => Some(Source::Span),
+            Some(found) if ahead && found.len() > self.query.tuning.window_candidates_min => {
+                Some(Source::Candidates(found))
+            }
+            Some(_) => None,
+        };
+        if let Some(source) = source
+            && let Some(page) = self.windowed(after, passed, &source)?
+        {
+            return Ok(page);
+        }
         let mut execution = self.execution(after, passed);
         let best = match &candidates {
             Some(candidates) => self.best(candidates, after, passed)?,
@@ -186,7 +206,7 @@ impl<'q> Run<'q> {
     /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around.
     fn position(&self, after: SortPosition, passed: u64) -> QueryPosition {
         if stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
-            return QueryPosition::Sorted { after, passed };
+            return QueryPosition::Sorted { after, passed, window: None };
         }
         let rows = passed.saturating_sub(self.query.prepared.needs().offset.unwrap_or(0));
         QueryPosition::Delivered { rows, order: Order::Stored, held: 0 }
@@ -216,6 +236,12 @@ impl<'q> Run<'q> {
             .filter(|_| !walk.filtered)
             .map(|candidates| candidates.iter().map(|candidate| &candidate.reference[..]).collect());
         let view = self.view;
+        let tuning = &self.query.tuning;
+        let part = view.item_count() / tuning.candidates_part.max(1);
+        let run_max = match self.sorts_plainly(&paths) {
+            true => tuning.run_entries_max.max(part as usize),
+            false => tuning.run_entries_max,
+        };
         let mut entries = walk.entries(view, self.query.span, after);
         let mut next = entries.next_entry()?;
         let mut run: Vec<Bytes> = Vec::new();
@@ -236,12 +262,25 @@ impl<'q> Run<'q> {
                 if wanted(&entry) {
                     run.push(entry.reference_bytes());
                 }
-                if run.len() > self.query.tuning.run_entries_max {
-                    self.metrics.index_entries += entries.rows_read();
-                    return Ok(match self.out.rows {
-                        0 => Walked::LongRun,
-                        _ => Walked::Page(self.after_page(&execution)),
-                    });
+                if run.len() > run_max {
+                    break;
+                }
+            }
+            if run.len() > run_max {
+                self.metrics.index_entries += entries.rows_read();
+                return Ok(match self.out.rows {
+                    0 => Walked::LongRun,
+                    _ => Walked::Page(self.after_page(&execution)),
+                });
+            }
+            // Too long to be loaded for one page.
+            if run.len() > tuning.run_entries_max {
+                match self.run_window(&mut execution, &run, &paths)? {
+                    None => continue,
+                    Some(page) => {
+                        self.metrics.index_entries += entries.rows_read();
+                        return Ok(Walked::Page(page));
+                    }
                 }
             }
             let out_of_time = self.is_out_of_time()?;

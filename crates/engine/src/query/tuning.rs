@@ -18,6 +18,10 @@ pub struct Tuning {
     pub candidates_part: u64,
     /// Entries of equal value that are put in order by number for one page.
     pub run_entries_max: usize,
+    /// Rows that are put in order at a time where no index has them in order. More candidates than the second figure are
+    /// put in order for more than one page.
+    pub window_rows: usize,
+    pub window_candidates_min: usize,
     /// What it costs to read an entry, to load an item, and to read one in a row.
     pub entry_cost: u64,
     pub load_cost: u64,
@@ -35,6 +39,8 @@ impl Default for Tuning {
             candidates_min: 1_024,
             candidates_part: 8,
             run_entries_max: 4_096,
+            window_rows: 32_768,
+            window_candidates_min: 1_000,
             entry_cost: 1,
             load_cost: 8,
             scan_cost: 2,

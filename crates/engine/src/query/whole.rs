@@ -102,7 +102,7 @@ impl Run<'_> {
         Some(Some(QueryPosition::Delivered { rows, order, held: number }))
     }
 
-    fn place(&self) -> HeldPlace {
+    pub(super) fn place(&self) -> HeldPlace {
         let mut owner = self.view.identity().to_be_bytes().to_vec();
         match self.query.span {
             Span::All => {}

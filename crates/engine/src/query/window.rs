@@ -1,0 +1,291 @@
+//! Sorted rows that no index has in order: a window of them is put in order at once, and kept for the pages to come.
+//!
+//! Items that lack the sorted path, long runs of equal values, candidates of a filter: where a page's rows lie
+//! is only known when everything has been looked at. So the look is for many pages. The first rows from the page's position on,
+//! up to `window_rows` of them, are noted by number and key, and kept under a number that the position carries
+//! (`held`). A later page only loads its own items. Reading a result of any length to its end looks at everything once for each
+//! window, and no page holds more than one window.
+//!
+//! ```text
+//! an entry of a window: number of the item (8) · what its sort keys were (8) · key of the item
+//! ```
+//!
+//! An item that was changed meanwhile is shown as it is now, if it still sorts where it did; one that sorts elsewhere, or is gone,
+//! is passed over, as it would be by any page that goes on behind its old place. Without the window, after a restart or for want
+//! of room, the page's position says where to go on and a new one is made.
+
+use bytes::Bytes;
+use orrery_model::{Value, murmur3_x64_128};
+use orrery_query::merge::HeldRows;
+use orrery_query::{Execution, Flow, SortPosition};
+
+use super::held::HeldPlace;
+use super::lookup::Candidate;
+use super::position::{WindowPosition, stored_keys};
+use super::run::{Ran, Run};
+use super::sieve::{Paths, Sieve, as_queries_see_them};
+use super::walk::{keys_in, keys_of};
+use super::{QueryPosition, SystemOf};
+use crate::item::{Item, readable};
+
+/// Where the items of a window come from.
+pub(super) enum Source<'c> {
+    /// Everything in the span.
+    Span,
+    Candidates(&'c [Candidate]),
+    /// Entries of one value.
+    Run(&'c [Bytes]),
+}
+
+/// How the rows of a window went out.
+enum Shown {
+    /// No row comes after the page.
+    Over,
+    /// The page ends before this entry.
+    Full(usize),
+    /// There is room in the page.
+    Through,
+}
+
+const MARK_AT: usize = 8;
+const KEY_AT: usize = 16;
+
+impl<'q> Run<'q> {
+    /// Whether the order of the rows is that of paths which can be read from an item alone, each of which is one row.
+    pub(super) fn sorts_plainly(&self, paths: &Paths) -> bool {
+        let prepared = self.query.prepared;
+        let plain = |(path, _): &(Vec<String>, bool)| {
+            path.first().is_some_and(|name| !name.starts_with('_') || (name == "_ts" && path.len() == 1))
+        };
+        paths.len() == prepared.order_count() && paths.iter().all(plain) && prepared.gives_a_row_per_item()
+    }
+
+    /// A page from a new window; `None` where the order is not that simple.
+    pub(super) fn windowed(
+        &mut self,
+        after: Option<&SortPosition>,
+        passed: u64,
+        source: &Source<'_>,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let paths = self.query.prepared.order_paths();
+        if !self.sorts_plainly(&paths) {
+            return Ok(None);
+        }
+        let mut execution = self.execution(after, passed).presorted();
+        loop {
+            let from = execution.sort_position().cloned();
+            let (rows, cut) = self.window(from.as_ref(), execution.passed(), source, &paths)?;
+            match self.show(&mut execution, &rows, 0, &paths)? {
+                Shown::Over => return Ok(Some(None)),
+                Shown::Full(next) => return Ok(Some(self.behind(&execution, rows, next, !cut))),
+                Shown::Through if !cut => return Ok(Some(None)),
+                // All of them were skipped by OFFSET.
+                Shown::Through if self.out.rows == 0 && execution.sort_position() != from.as_ref() => {}
+                Shown::Through => return Ok(Some(self.after_page(&execution))),
+            }
+        }
+    }
+
+    /// Puts the entries of one value in order and shows them; `None` where the page has room for what comes behind them.
+    pub(super) fn run_window(
+        &mut self,
+        execution: &mut Execution<'q>,
+        run: &[Bytes],
+        paths: &Paths,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let from = execution.sort_position().cloned();
+        let (rows, cut) = self.window(from.as_ref(), execution.passed(), &Source::Run(run), paths)?;
+        Ok(match self.show(execution, &rows, 0, paths)? {
+            Shown::Over => Some(None),
+            Shown::Full(next) => Some(self.behind(execution, rows, next, false)),
+            Shown::Through if cut => Some(self.after_page(execution)),
+            Shown::Through => None,
+        })
+    }
+
+    /// A page from the window that an earlier one has made; `None` where it is gone.
+    pub(super) fn kept_window(
+        &mut self,
+        after: &SortPosition,
+        passed: u64,
+        window: WindowPosition,
+    ) -> Ran<Option<Option<QueryPosition>>> {
+        let Some(held) = self.query.held else { return Ok(None) };
+        let place = self.window_place();
+        let Some(kept) = held.find(&place, window.held, 0) else { return Ok(None) };
+        let paths = self.query.prepared.order_paths();
+        let next = usize::try_from(window.next).unwrap_or(usize::MAX);
+        if next >= kept.rows.len() || !self.sorts_plainly(&paths) {
+            return Ok(None);
+        }
+        let mut execution = self.execution(Some(after), passed).presorted();
+        let shown = self.show(&mut execution, &kept.rows, next, &paths)?;
+        if self.out.rows > 0 {
+            self.report.held();
+        }
+        Ok(match shown {
+            Shown::Full(next) if next < kept.rows.len() => {
+                Some(self.after_page(&execution).map(|at| at.in_window(window.held, next)))
+            }
+            Shown::Over => {
+                held.forget(&place, window.held);
+                Some(None)
+            }
+            Shown::Full(_) | Shown::Through => {
+                held.forget(&place, window.held);
+                match (kept.ends, self.out.rows) {
+                    (true, _) => Some(None),
+                    (false, 0) => None,
+                    (false, _) => Some(self.after_page(&execution)),
+                }
+            }
+        })
+    }
+
+    /// The first rows behind a position, and whether more of them come after those.
+    fn window(
+        &mut self,
+        after: Option<&SortPosition>,
+        passed: u64,
+        source: &Source<'_>,
+        paths: &Paths,
+    ) -> Ran<(orrery_query::merge::Rows, bool)> {
+        let rows_max = self.query.tuning.window_rows.max(1) as u64;
+        let page = self.wanted(passed).min(rows_max.max(self.query.limits.rows as u64));
+        let ahead = match self.query.held {
+            Some(_) => self.wanted_at_all(passed).min(rows_max).max(page),
+            None => page,
+        };
+        let mut sieve = Sieve::new(paths, after, ahead as usize, page as usize);
+        match source {
+            Source::Span => self.sift_span(&mut sieve, paths)?,
+            Source::Candidates(candidates) => {
+                for candidate in *candidates {
+                    let sure = !candidate.uncertain && self.exact;
+                    self.sift_item(&mut sieve, paths, &candidate.reference, sure)?;
+                }
+            }
+            Source::Run(references) => {
+                for reference in *references {
+                    self.sift_item(&mut sieve, paths, reference, false)?;
+                }
+            }
+        }
+        let (sifted, cut) = sieve.finish();
+        let mut rows = orrery_query::merge::Rows::default();
+        let mut entry = Vec::new();
+        for sifted in sifted {
+            entry.clear();
+            entry.extend_from_slice(&sifted.number.to_be_bytes());
+            entry.extend_from_slice(&mark(&sifted.keys).to_be_bytes());
+            entry.extend_from_slice(&sifted.thing);
+            rows.push(&entry);
+        }
+        Ok((rows, cut))
+    }
+
+    fn sift_span(&mut self, sieve: &mut Sieve<'_, Bytes>, paths: &Paths) -> Ran<()> {
+        self.report.scan();
+        self.foresee_all()?;
+        let every = self.query.prepared.takes_every_item();
+        self.visit(&mut |run, key, item, document| {
+            let body = readable(document);
+            let system = SystemOf { item, system: run.query.system };
+            if !every && !run.query.prepared.matches(system.row_of(body))? {
+                run.count(document.len());
+                return Ok(Flow::More);
+            }
+            run.metrics.sifted_items += 1;
+            let keys = as_queries_see_them(keys_in(item, body, paths));
+            if sieve.admits(&keys, item.number) {
+                sieve.keep(keys, item.number, Bytes::copy_from_slice(key));
+            }
+            Ok(Flow::More)
+        })
+    }
+
+    /// `sure`: it is known to pass the filter.
+    fn sift_item(
+        &mut self,
+        sieve: &mut Sieve<'_, Bytes>,
+        paths: &Paths,
+        reference: &[u8],
+        sure: bool,
+    ) -> Ran<()> {
+        self.check_cancelled()?;
+        let key = self.view.item_key(reference)?;
+        let Some(item) = self.look_at(&key)? else { return Ok(()) };
+        let system = SystemOf { item: &item, system: self.query.system };
+        if !sure && !self.query.prepared.matches(system.row())? {
+            self.count(item.document.len());
+            return Ok(());
+        }
+        self.metrics.sifted_items += 1;
+        let keys = as_queries_see_them(keys_of(&item, paths));
+        if sieve.admits(&keys, item.number) {
+            sieve.keep(keys, item.number, key);
+        }
+        Ok(())
+    }
+
+    /// Shows the items of a window from an entry on.
+    fn show(
+        &mut self,
+        execution: &mut Execution<'q>,
+        rows: &orrery_query::merge::Rows,
+        from: usize,
+        paths: &Paths,
+    ) -> Ran<Shown> {
+        for at in from..rows.len() {
+            if self.is_out_of_time()? && self.out.rows > 0 {
+                return Ok(Shown::Full(at));
+            }
+            let Some(item) = rows.get(at).map(|entry| self.in_its_place(entry, paths)).transpose()?.flatten()
+            else {
+                continue;
+            };
+            if self.push(execution, &item)? == Flow::Stop {
+                return Ok(if execution.is_done() { Shown::Over } else { Shown::Full(at + 1) });
+            }
+        }
+        Ok(Shown::Through)
+    }
+
+    /// The item of an entry, unless it has gone or come to sort elsewhere.
+    fn in_its_place(&mut self, entry: &[u8], paths: &Paths) -> Ran<Option<Item>> {
+        let (Some((number, rest)), Some(key)) = (entry.split_first_chunk(), entry.get(KEY_AT..)) else {
+            return Ok(None);
+        };
+        let was = rest.first_chunk::<{ KEY_AT - MARK_AT }>();
+        let Some(item) = self.load(key)? else { return Ok(None) };
+        let same = item.number == u64::from_be_bytes(*number)
+            && was == Some(&mark(&as_queries_see_them(keys_of(&item, paths))).to_be_bytes());
+        Ok(same.then_some(item))
+    }
+
+    /// Where to go on after a page that did not take all of its window, which is kept for that.
+    fn behind(
+        &self,
+        execution: &Execution<'q>,
+        rows: orrery_query::merge::Rows,
+        next: usize,
+        ends: bool,
+    ) -> Option<QueryPosition> {
+        if next >= rows.len() {
+            return if ends { None } else { self.after_page(execution) };
+        }
+        let at = self.after_page(execution)?;
+        let Some(held) = self.query.held else { return Some(at) };
+        let number = held.keep(self.window_place(), HeldRows { first: 0, rows, ends });
+        Some(at.in_window(number, next))
+    }
+
+    fn window_place(&self) -> HeldPlace {
+        HeldPlace { query: self.query.prepared.order_fingerprint(), ..self.place() }
+    }
+}
+
+/// Tells sort keys from others.
+fn mark(keys: &[Value]) -> u64 {
+    murmur3_x64_128(&stored_keys(keys)).0
+}
