@@ -277,6 +277,30 @@ fn scripts_that_mean_harm_end_in_time_and_change_nothing() {
 }
 
 #[test]
+fn a_script_whose_client_has_gone_stops_and_changes_nothing() {
+    let world = World::new();
+    let slow = "function (id, ms) {
+        __.createDocument(__.getSelfLink(), { id: id, pk: 'a' }, function (err) {
+            if (err) throw err;
+            var until = Date.now() + ms;
+            while (Date.now() < until);
+        });
+    }";
+    world.procedure("slow", slow);
+    let key = [("x-ms-documentdb-partitionkey".to_owned(), "[\"a\"]".to_owned())];
+    // More of them than there are threads for scripts.
+    for n in 0..20 {
+        let body = json!([format!("left{n}"), 4000]).to_string().into_bytes();
+        let request = world.0.request("POST", "/dbs/d/colls/c/sprocs/slow", &key, body, "primary");
+        world.0.leave(request, Duration::from_millis(20));
+    }
+    let began = Instant::now();
+    assert_eq!(world.execute("slow", json!(["stayed", 100])).status, 200);
+    assert!(began.elapsed() < Duration::from_secs(4), "others still run: {:?}", began.elapsed());
+    assert_eq!(world.items().keys().collect::<Vec<_>>(), ["stayed"]);
+}
+
+#[test]
 fn a_script_that_does_not_compile_is_refused_with_the_place_of_the_error() {
     let world = World::new();
     let reply =

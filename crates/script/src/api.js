@@ -1,7 +1,7 @@
-// The API that procedures and triggers see. Evaluates to a function that the host calls with what it knows about the
-// request; that returns the few functions by which the host drives the script:
+// The API that procedures and triggers see. Evaluates to a function that is called once, long before there is a script,
+// with an object that will tell about the request; that returns the few functions by which the host drives the script:
 //
-//   call(script, argumentsText)   runs the script's function
+//   call(script, argumentsText)   runs the script's function; by now `host` says what the request is
 //   take()                        the oldest operation that waits, or null: its kind, link, body, options and whether
 //                                 its callback can see what comes of it; then exactly one of
 //   done(text, continuation)      … it succeeded: its callback runs
@@ -302,9 +302,6 @@
   class Message {
     #body;
     #values = new Map();
-    constructor(bodyText) {
-      this.#body = bodyText;
-    }
     getBody() {
       return this.#body === undefined ? undefined : parse(this.#body);
     }
@@ -334,6 +331,9 @@
     static text(message) {
       return message.#body;
     }
+    static setText(message, bodyText) {
+      message.#body = bodyText;
+    }
   }
   const isBody = (key) => String(key).toLowerCase() === 'body';
   const asText = (value) => (typeof value === 'object' && value !== null ? stringify(value) : String(value));
@@ -347,8 +347,8 @@
     }
   }
 
-  const request = new Message(host.requestBody);
-  const response = new Response(host.responseBody);
+  const request = new Message();
+  const response = new Response();
   const context = {
     getCollection: () => collection,
     getRequest: () => request,
@@ -416,6 +416,8 @@
 
   return {
     call(script, argumentsText) {
+      Message.setText(request, host.requestBody);
+      Message.setText(response, host.responseBody);
       const returned = apply(script, undefined, parse(argumentsText));
       if (returned instanceof NativePromise) apply(then, returned, [undefined, (reason) => problems.push(reason)]);
     },

@@ -1,7 +1,6 @@
 //! Compiled form of a script, made and read by QuickJS itself.
 //!
-//! The safe bindings offer this only for modules, and scripts are not modules: they may use sloppy mode. The two calls
-//! below are the only unsafe code of this crate. Bytecode never leaves the process, so what is loaded is always what
+//! The safe bindings offer this only for modules, and scripts are not modules: they may use sloppy mode. Bytecode never leaves the process, so what is loaded is always what
 //! was compiled here.
 
 use std::ffi::CString;

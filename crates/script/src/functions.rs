@@ -16,6 +16,7 @@ use rquickjs::{Array, Ctx, Function as JsFunction, Object, Persistent, Value as 
 
 use crate::bytecode;
 use crate::failure::{Failure, FailureKind};
+use crate::limits::Until;
 use crate::program::Program;
 use crate::sandbox::Sandbox;
 
@@ -79,7 +80,7 @@ impl Functions {
                     if loaded.len() >= RUNTIMES_PER_THREAD_MAX {
                         loaded.remove(0);
                     }
-                    let sandbox = Sandbox::new(self.memory_bytes, STACK_BYTES, deadline)?;
+                    let sandbox = Sandbox::new(self.memory_bytes, STACK_BYTES, Until::moment(deadline))?;
                     let functions = self.functions.iter().map(|_| None).collect();
                     loaded.push(Loaded { number: self.number, functions, sandbox });
                     loaded.len() - 1
@@ -112,7 +113,7 @@ impl Loaded {
         arguments: &[Value],
         deadline: Instant,
     ) -> Result<Value, Failure> {
-        self.sandbox.set_deadline(deadline);
+        self.sandbox.set_until(Until::moment(deadline));
         let (sandbox, saved) = (&self.sandbox, &mut self.functions[place]);
         sandbox.context.with(|ctx| {
             let mut run = || -> rquickjs::Result<Option<Value>> {

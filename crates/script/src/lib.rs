@@ -1,8 +1,8 @@
 //! Server-side JavaScript: procedures, triggers and user-defined functions in a sandbox.
 //!
 //! Pure: nothing here knows HTTP or storage. A script is compiled once ([`Program`]) and run any number of times, each
-//! time in a fresh runtime that shares nothing with any other; what it may do to the world is the [`Collection`] that
-//! it is given.
+//! time in a runtime that is as new (`image`) and shares nothing with any other; what it may do to the world is the
+//! [`Collection`] that it is given.
 //!
 //! ```text
 //! Program (bytecode) ── run ──> runtime with guards.js, api.js ── take ──> operation ── Collection
@@ -21,6 +21,8 @@ mod bytecode;
 mod collection;
 mod failure;
 mod functions;
+mod heap;
+mod image;
 mod limits;
 mod pool;
 mod program;
@@ -30,7 +32,7 @@ mod sandbox;
 pub use collection::{Collection, Done, Operation, OperationError, Options};
 pub use failure::{Failure, FailureKind};
 pub use functions::{Function, Functions};
-pub use limits::Limits;
+pub use limits::{Limits, Until};
 pub use pool::{Claim, Pool, PoolLimits, Refused};
 pub use program::{Program, SOURCE_BYTES_MAX};
 pub use run::{Call, Finished, Report, run};

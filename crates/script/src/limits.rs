@@ -1,6 +1,8 @@
 //! How much of everything one script may take.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -18,6 +20,24 @@ pub struct Limits {
     pub result_bytes: usize,
     /// What it writes to the console; the rest is cut off.
     pub log_bytes: usize,
+}
+
+/// How long a script goes on: until a moment, or until nobody waits for it any more.
+#[derive(Debug, Clone)]
+pub struct Until {
+    pub deadline: Instant,
+    pub gone: Arc<AtomicBool>,
+}
+
+impl Until {
+    /// Until a moment, whoever waits.
+    pub fn moment(deadline: Instant) -> Until {
+        Until { deadline, gone: Arc::default() }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.gone.load(Ordering::Relaxed) || Instant::now() >= self.deadline
+    }
 }
 
 /// The part of the time in which no new operation is accepted: a script that is told so can still say where it was.

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
@@ -64,19 +64,39 @@ const CLAIMED: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
 /// The right to have an effect. A job asks for it once, before it changes anything outside.
-pub struct Claim(Arc<AtomicU8>);
+pub struct Claim {
+    state: Arc<AtomicU8>,
+    gone: Arc<AtomicBool>,
+}
 
 impl Claim {
-    /// False when the caller was already told that the script failed.
+    /// False when the caller was already told that the script failed, or waits no longer.
     pub fn take(&self) -> bool {
-        let taken = self.0.compare_exchange(RUNNING, CLAIMED, Ordering::AcqRel, Ordering::Acquire);
-        taken.is_ok() || self.0.load(Ordering::Acquire) == CLAIMED
+        if self.gone.load(Ordering::Acquire) {
+            return false;
+        }
+        let taken = self.state.compare_exchange(RUNNING, CLAIMED, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok() || self.state.load(Ordering::Acquire) == CLAIMED
     }
 
     /// Gives the right back, before trying again.
     pub fn release(&self) {
         // Nothing to give back is fine too.
-        let _ = self.0.compare_exchange(CLAIMED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.state.compare_exchange(CLAIMED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Turns true when nobody waits for the job any more.
+    pub fn gone(&self) -> &Arc<AtomicBool> {
+        &self.gone
+    }
+}
+
+/// Lives as long as somebody waits for a job: a request that is given up drops its future.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 
@@ -85,6 +105,7 @@ struct Job {
     /// Tells whoever waits that the job will not answer.
     refuse: Arc<dyn Fn(Refused) + Send + Sync>,
     state: Arc<AtomicU8>,
+    gone: Arc<AtomicBool>,
     time: Duration,
     queued: Instant,
 }
@@ -125,7 +146,8 @@ impl Pool {
         Pool { shared: Arc::new(Shared { limits, state, work, watch }) }
     }
 
-    /// Runs a job on a thread of the pool. `time` is what it is expected to take at most.
+    /// Runs a job on a thread of the pool. `time` is what it is expected to take at most. Dropping the future tells the
+    /// job that nobody waits for it, which is then not begun, ends early or at least has no effect.
     pub fn run<T: Send + 'static, J: FnOnce(&Claim) -> T + Send + 'static>(
         &self,
         time: Duration,
@@ -148,8 +170,11 @@ impl Pool {
             }
         });
         let state = Arc::new(AtomicU8::new(RUNNING));
-        let refused = self.submit(Job { run, refuse, state, time, queued: Instant::now() }).err();
+        let gone = Arc::new(AtomicBool::new(false));
+        let waiting = Waiting(gone.clone());
+        let refused = self.submit(Job { run, refuse, state, gone, time, queued: Instant::now() }).err();
         async move {
+            let _waiting = waiting;
             match refused {
                 Some(why) => Err(why),
                 None => answer.await.unwrap_or(Err(Refused::Closed)),
@@ -231,6 +256,9 @@ impl Shared {
                 state.idle -= 1;
                 continue;
             };
+            if job.gone.load(Ordering::Acquire) {
+                continue;
+            }
             // Nobody waits longer for a thread than a script may take.
             if job.queued.elapsed() > job.time {
                 (job.refuse)(Refused::Busy);
@@ -243,7 +271,7 @@ impl Shared {
                 Running { state: job.state.clone(), refuse: job.refuse.clone(), give_up_at, thread };
             state.running.insert(number, running);
             drop(state);
-            let claim = Claim(job.state.clone());
+            let claim = Claim { state: job.state.clone(), gone: job.gone };
             let run = job.run;
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&claim))).is_err();
             if panicked {
@@ -391,6 +419,25 @@ mod tests {
             7
         });
         assert_eq!(wait(slow), Ok(7));
+    }
+
+    #[test]
+    fn a_job_for_which_nobody_waits_is_told_so_and_may_have_no_effect() {
+        let pool = pool(1, 8, 2);
+        let (told, seen) = mpsc::channel();
+        let running = pool.run(Duration::from_secs(9), move |claim| {
+            told.send(None).unwrap();
+            while !claim.gone().load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            told.send(Some(claim.take())).unwrap();
+        });
+        let queued = pool.run(Duration::from_secs(9), |_| panic!("nobody wants this any more"));
+        assert_eq!(seen.recv().unwrap(), None);
+        drop(queued);
+        drop(running);
+        assert_eq!(seen.recv().unwrap(), Some(false));
+        assert_eq!(wait(pool.run(Duration::from_secs(9), |claim| claim.take())), Ok(true));
     }
 
     #[test]

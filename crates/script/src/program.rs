@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::bytecode;
 use crate::failure::{Failure, FailureKind};
-use crate::limits::Limits;
+use crate::limits::{Limits, Until};
 use crate::sandbox::Sandbox;
 
 /// Longest source of a script.
@@ -35,7 +35,7 @@ impl Program {
         let file: String = format!("{name}.js").chars().filter(|c| !c.is_control()).collect();
         let limits = Limits::default();
         let deadline = Instant::now() + COMPILE_TIME_MAX;
-        let sandbox = Sandbox::new(limits.memory_bytes, limits.stack_bytes, deadline)?;
+        let sandbox = Sandbox::new(limits.memory_bytes, limits.stack_bytes, Until::moment(deadline))?;
         let attempt = |source: &str| {
             sandbox.context.with(|ctx| {
                 bytecode::compile(&ctx, source, &file)

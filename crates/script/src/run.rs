@@ -1,17 +1,13 @@
 //! One execution of a procedure or trigger, from its first statement to its last callback.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Instant;
-
-use rquickjs::{Array, Ctx, Function, Object, Persistent, Value};
+use rquickjs::{Array, Ctx, Object, Value};
 
 use crate::bytecode;
 use crate::collection::{Collection, Operation, OperationError, Options};
 use crate::failure::{Failure, FailureKind};
-use crate::limits::{LAST_PART, Limits};
+use crate::image::{self, Image, Ready};
+use crate::limits::{LAST_PART, Limits, Until};
 use crate::program::Program;
-use crate::sandbox::{self, Sandbox};
 
 /// What a script is run with.
 #[derive(Debug, Clone, Copy)]
@@ -47,51 +43,26 @@ pub struct Report {
     pub log: String,
 }
 
-/// The line that ends a log that was cut off.
-const LOG_CUT: &str = "\n… (the log is cut off here)";
-
-/// Runs a script on this thread until it is done, fails, or `deadline` has passed.
-pub fn run(call: &Call<'_>, limits: &Limits, deadline: Instant, collection: &mut dyn Collection) -> Report {
-    let log = Rc::new(RefCell::new(String::new()));
-    let outcome = Sandbox::new(limits.memory_bytes, limits.stack_bytes, deadline)
-        .and_then(|sandbox| sandbox_run(&sandbox, call, limits, deadline, collection, &log));
-    Report { outcome, log: log.take() }
-}
-
-fn sandbox_run(
-    sandbox: &Sandbox,
-    call: &Call<'_>,
-    limits: &Limits,
-    deadline: Instant,
-    collection: &mut dyn Collection,
-    log: &Rc<RefCell<String>>,
-) -> Result<Finished, Failure> {
-    let tracker: Rc<RefCell<Option<Persistent<Function<'static>>>>> = Rc::default();
-    let tell = tracker.clone();
-    sandbox.runtime.set_host_promise_rejection_tracker(Some(Box::new(
-        move |ctx, promise, reason, handled| {
-            let told = tell.borrow().clone();
-            // Without memory to note it the rejection is lost, and so is the script: every later allocation fails too.
-            if let Some(Ok(told)) = told.map(|told| told.restore(&ctx)) {
-                let _: Result<(), _> = told.call((promise, reason, handled));
+/// Runs a script on this thread until it is done or fails, or its time is over.
+pub fn run(call: &Call<'_>, limits: &Limits, until: &Until, collection: &mut dyn Collection) -> Report {
+    let report = image::with_fresh(limits, until, |image| {
+        let late = until.deadline.checked_sub(limits.time / LAST_PART).unwrap_or(until.deadline);
+        image.turn.begin(limits, late, call.logging);
+        let sandbox = &image.sandbox;
+        let outcome = sandbox.context.with(|ctx| {
+            let script = Script::start(&ctx, call, image);
+            match script.and_then(|script| script.drive(&ctx, call, limits, until, collection)) {
+                Ok(finished) => Ok(finished),
+                Err(Ended::Exception) => Err(sandbox.failure(&ctx)),
+                Err(Ended::Failure(failure)) if sandbox.timed_out() => {
+                    Err(Failure { stack: failure.stack, ..Failure::timed_out() })
+                }
+                Err(Ended::Failure(failure)) => Err(failure),
             }
-        },
-    )));
-    let outcome = sandbox.context.with(|ctx| {
-        let script = Script::start(&ctx, call, limits, deadline, log, &tracker);
-        match script.and_then(|script| script.drive(&ctx, call, limits, deadline, collection)) {
-            Ok(finished) => Ok(finished),
-            Err(Ended::Exception) => Err(sandbox.failure(&ctx)),
-            Err(Ended::Failure(failure)) if sandbox.timed_out() => {
-                Err(Failure { stack: failure.stack, ..Failure::timed_out() })
-            }
-            Err(Ended::Failure(failure)) => Err(failure),
-        }
+        });
+        Report { outcome, log: image.turn.take_log() }
     });
-    // Values of a runtime must be gone before it is.
-    tracker.take();
-    sandbox.runtime.set_host_promise_rejection_tracker(None);
-    outcome
+    report.unwrap_or_else(|failure| Report { outcome: Err(failure), log: String::new() })
 }
 
 /// Why a script ended early.
@@ -113,43 +84,15 @@ impl From<rquickjs::Error> for Ended {
     }
 }
 
-/// The functions by which a running script is driven; see `api.js`.
+/// A script that has made its first turn.
 struct Script<'js> {
-    take: Function<'js>,
-    done: Function<'js>,
-    fail: Function<'js>,
-    body: Function<'js>,
-    request_body: Function<'js>,
-    problem: Function<'js>,
+    driver: Ready<'js>,
 }
 
 impl<'js> Script<'js> {
-    fn start(
-        ctx: &Ctx<'js>,
-        call: &Call<'_>,
-        limits: &Limits,
-        deadline: Instant,
-        log: &Rc<RefCell<String>>,
-        tracker: &Rc<RefCell<Option<Persistent<Function<'static>>>>>,
-    ) -> Result<Script<'js>, Ended> {
-        let host = Object::new(ctx.clone())?;
-        let late = deadline.checked_sub(limits.time / LAST_PART).unwrap_or(deadline);
-        let queue_max = limits.queue;
-        host.set(
-            "accepts",
-            Function::new(ctx.clone(), move |queued: f64| {
-                queued < queue_max as f64 && Instant::now() < late
-            })?,
-        )?;
-        let (log, logging, log_max) = (log.clone(), call.logging, limits.log_bytes);
-        host.set(
-            "log",
-            Function::new(ctx.clone(), move |line: String| {
-                if logging {
-                    append(&mut log.borrow_mut(), &line, log_max);
-                }
-            })?,
-        )?;
+    fn start(ctx: &Ctx<'js>, call: &Call<'_>, image: &Image) -> Result<Script<'js>, Ended> {
+        let driver = image.driver(ctx)?;
+        let host = &driver.host;
         host.set("selfLink", call.self_link)?;
         host.set("altLink", call.alt_link)?;
         host.set("operation", call.operation)?;
@@ -157,24 +100,13 @@ impl<'js> Script<'js> {
         host.set("responseBody", call.response_body)?;
         host.set("quota", call.quota)?;
         host.set("usage", call.usage)?;
-        let make: Function<'js> = sandbox::api(ctx)?.get()?;
-        let api: Object<'js> = make.call((host,))?;
-        tracker.replace(Some(Persistent::save(ctx, api.get::<_, Function<'js>>("rejection")?)));
         let script = bytecode::evaluate(ctx, &call.program.bytecode)?;
         let Some(function) = script.as_function() else {
             let message = "TypeError: The script must be a function.";
             return Err(Ended::Failure(Failure::new(FailureKind::Compile, message)));
         };
-        let start: Function<'js> = api.get("call")?;
-        let () = start.call((function.clone(), call.arguments))?;
-        Ok(Script {
-            take: api.get("take")?,
-            done: api.get("done")?,
-            fail: api.get("fail")?,
-            body: api.get("body")?,
-            request_body: api.get("requestBody")?,
-            problem: api.get("problem")?,
-        })
+        let () = driver.call.call((function.clone(), call.arguments))?;
+        Ok(Script { driver })
     }
 
     /// Carries out one operation after the other until none is left.
@@ -183,18 +115,18 @@ impl<'js> Script<'js> {
         ctx: &Ctx<'js>,
         call: &Call<'_>,
         limits: &Limits,
-        deadline: Instant,
+        until: &Until,
         collection: &mut dyn Collection,
     ) -> Result<Finished, Ended> {
         let mut operations = 0;
         loop {
             while ctx.execute_pending_job() {
-                if Instant::now() >= deadline {
+                if until.is_over() {
                     return Err(Ended::Failure(Failure::timed_out()));
                 }
             }
-            let Some(asked) = self.take.call::<_, Option<Array<'js>>>(())? else { break };
-            if Instant::now() >= deadline {
+            let Some(asked) = self.driver.take.call::<_, Option<Array<'js>>>(())? else { break };
+            if until.is_over() {
                 return Err(Ended::Failure(Failure::timed_out()));
             }
             operations += 1;
@@ -208,19 +140,19 @@ impl<'js> Script<'js> {
             let options = Options { unseen: !asked.get::<bool>(4)?, ..options(ctx, asked.get(3)?)? };
             match perform(collection, &kind, &link, body.as_deref().unwrap_or(""), &options) {
                 Ok(done) => {
-                    let () = self.done.call((done.resource, done.continuation, done.not_modified))?;
+                    let () = self.driver.done.call((done.resource, done.continuation, done.not_modified))?;
                 }
                 Err(error) => {
-                    let () = self.fail.call((error.status, error.message))?;
+                    let () = self.driver.fail.call((error.status, error.message))?;
                 }
             }
         }
-        if let Some(problem) = self.problem.call::<_, Option<Object<'js>>>(())? {
+        if let Some(problem) = self.driver.problem.call::<_, Option<Object<'js>>>(())? {
             return Err(Ended::Failure(Failure::of_value(&problem.get::<_, Value<'js>>("reason")?)));
         }
-        let response_body: Option<String> = self.body.call(())?;
+        let response_body: Option<String> = self.driver.body.call(())?;
         let request_body = match call.request_body {
-            Some(_) => self.request_body.call(())?,
+            Some(_) => self.driver.request_body.call(())?,
             None => None,
         };
         let longest = response_body.as_ref().map_or(0, String::len);
@@ -271,20 +203,4 @@ fn options<'js>(ctx: &Ctx<'js>, text: Option<String>) -> rquickjs::Result<Option
         continuation: string("continuation")?,
         unseen: false,
     })
-}
-
-/// One line of the log, as far as there is room.
-fn append(log: &mut String, line: &str, bytes_max: usize) {
-    if log.ends_with(LOG_CUT) {
-        return;
-    }
-    let room = bytes_max.saturating_sub(log.len() + 1);
-    if !log.is_empty() {
-        log.push('\n');
-    }
-    let end = (0..=room.min(line.len())).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
-    log.push_str(&line[..end]);
-    if end < line.len() {
-        log.push_str(LOG_CUT);
-    }
 }

@@ -1,14 +1,14 @@
-//! A fresh runtime with limits: nothing in it has been touched by another script, and nothing survives it.
+//! A runtime with limits, in which no script has run yet.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use rquickjs::{Context, Ctx, Runtime, Value};
 
 use crate::bytecode;
 use crate::failure::{Failure, FailureKind};
+use crate::limits::Until;
 
 /// The names under which the two files of this crate appear in stacks; frames of theirs are left out.
 pub(crate) const API_FILE: &str = "orrery:api";
@@ -21,32 +21,36 @@ pub(crate) struct Sandbox {
     pub(crate) runtime: Runtime,
     pub(crate) context: Context,
     interrupted: Rc<Cell<bool>>,
-    deadline: Rc<Cell<Instant>>,
+    until: Rc<RefCell<Until>>,
 }
 
 impl Sandbox {
-    pub(crate) fn new(
+    pub(crate) fn new(memory_bytes: usize, stack_bytes: usize, until: Until) -> Result<Sandbox, Failure> {
+        Sandbox::over(Runtime::new().map_err(no_memory)?, memory_bytes, stack_bytes, until)
+    }
+
+    /// The same over a runtime with memory of its own.
+    pub(crate) fn over(
+        runtime: Runtime,
         memory_bytes: usize,
         stack_bytes: usize,
-        deadline: Instant,
+        until: Until,
     ) -> Result<Sandbox, Failure> {
-        let no_memory = |_| Failure::new(FailureKind::OutOfMemory, "InternalError: out of memory");
-        let runtime = Runtime::new().map_err(no_memory)?;
         runtime.set_memory_limit(memory_bytes);
         runtime.set_max_stack_size(stack_bytes);
         runtime.set_gc_threshold(GC_THRESHOLD_BYTES.min(memory_bytes / 2));
         let interrupted = Rc::new(Cell::new(false));
-        let deadline = Rc::new(Cell::new(deadline));
-        let (flag, until) = (interrupted.clone(), deadline.clone());
+        let until = Rc::new(RefCell::new(until));
+        let (flag, asked) = (interrupted.clone(), until.clone());
         runtime.set_interrupt_handler(Some(Box::new(move || {
-            let over = Instant::now() >= until.get();
+            let over = asked.borrow().is_over();
             if over {
                 flag.set(true);
             }
             over
         })));
         let context = Context::full(&runtime).map_err(no_memory)?;
-        let sandbox = Sandbox { runtime, context, interrupted, deadline };
+        let sandbox = Sandbox { runtime, context, interrupted, until };
         sandbox
             .context
             .with(|ctx| bytecode::evaluate(&ctx, guards()).map(drop).map_err(|_| sandbox.failure(&ctx)))?;
@@ -57,8 +61,8 @@ impl Sandbox {
         self.interrupted.get()
     }
 
-    pub(crate) fn set_deadline(&self, deadline: Instant) {
-        self.deadline.set(deadline);
+    pub(crate) fn set_until(&self, until: Until) {
+        self.until.replace(until);
         self.interrupted.set(false);
     }
 
@@ -67,6 +71,10 @@ impl Sandbox {
         let failure = Failure::caught(ctx);
         if self.timed_out() { Failure { stack: failure.stack, ..Failure::timed_out() } } else { failure }
     }
+}
+
+pub(crate) fn no_memory(_: rquickjs::Error) -> Failure {
+    Failure::new(FailureKind::OutOfMemory, "InternalError: out of memory")
 }
 
 /// The function that makes the API.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use orrery_model::{Number, Value};
 use orrery_script::{
     Call, Collection, Done, FailureKind, Function, Functions, Limits, Operation, OperationError, Options,
-    Program, Report, run,
+    Program, Report, Until, run,
 };
 
 /// Documents by place; ids are not looked at. Enough to see what a script asks for.
@@ -53,7 +53,7 @@ fn run_with(source: &str, arguments: &str, limits: Limits, documents: &mut Docum
         usage: "u",
         logging: true,
     };
-    run(&call, &limits, Instant::now() + limits.time, documents)
+    run(&call, &limits, &Until::moment(Instant::now() + limits.time), documents)
 }
 
 fn answer(source: &str, arguments: &str) -> String {
@@ -424,4 +424,84 @@ fn callbacks_get_what_they_can_see() {
     let unseen = "function () { __.createDocument(__.getSelfLink(), { id: 'a' }, function (e) {
         getContext().getResponse().setBody(e === undefined); }); }";
     assert_eq!(answer(unseen, "[]"), "true");
+}
+
+#[test]
+fn however_a_script_ends_the_next_one_finds_everything_as_new() {
+    // Left behind in every way there is: memory full, in the middle of jobs, of a callback, of an exception, of the API.
+    let ends = [
+        "function () { globalThis.a = []; for (;;) a.push(new Array(1000).fill('x'.repeat(50))); }",
+        "function () { globalThis.s = 'x'; for (;;) s += s; }",
+        "async function () { for (;;) await new Promise((ok) => ok({ a: [1] })); }",
+        "function () { for (var i = 0; i < 500; i++) __.createDocument(__.getSelfLink(), { id: 'x' + i }); throw new Error('x'); }",
+        "function () { __.createDocument(__.getSelfLink(), { id: 'a' }, function (e, d) { globalThis.kept = d; for (;;); }); }",
+        "function () { (function f() { try { f(); } finally { globalThis.depth = f; } })(); }",
+        "function () { Object.freeze(Array.prototype); getContext().getCollection().createDocument = null; getContext = null; }",
+        "function () { Promise.reject(new Error('nobody looks')); }",
+        "function () { var r = new FinalizationRegistry(function () {}); for (var i = 0; i < 100; i++) r.register({}, i); new WeakRef({}); }",
+        "function () { new Proxy(function () {}, { apply() { throw 1; } })(); }",
+        "function () { var m = new Map(); m.set(m, new Set([m])); globalThis.m = m; Symbol.for('left'); eval('var q = 1'); }",
+    ];
+    let probe = "function () {
+        var seen = ['a', 's', 'kept', 'depth', 'm', 'q'].filter(function (n) { return typeof globalThis[n] !== 'undefined'; });
+        var frozen = Object.isFrozen(Array.prototype);
+        __.createDocument(__.getSelfLink(), { id: 'p' }, function (e, d) { __.response.setBody([seen, frozen, d.id]); });
+    }";
+    let limits =
+        Limits { time: Duration::from_millis(100), memory_bytes: 8 * 1024 * 1024, ..Limits::default() };
+    let mut dice = Vec::new();
+    for round in 0..4 {
+        for end in ends {
+            let report = run_with(end, "[]", limits, &mut Documents::default());
+            drop(report);
+            let relaxed = Limits { time: Duration::from_secs(5), ..limits };
+            let report = run_with(probe, "[]", relaxed, &mut Documents::default());
+            let body = report.outcome.unwrap_or_else(|failure| panic!("round {round}, {end}: {failure:?}"));
+            assert_eq!(
+                body.response_body.as_deref(),
+                Some(r#"[[],false,"p"]"#),
+                "round {round}, after {end}"
+            );
+            assert_eq!(report.log, "");
+        }
+        let roll = run_with(
+            "function () { __.response.setBody([Math.random(), Math.random.name, Math.random.length]); }",
+            "[]",
+            limits,
+            &mut Documents::default(),
+        );
+        dice.push(roll.outcome.unwrap().response_body.unwrap());
+    }
+    assert!(dice.iter().all(|roll| roll.ends_with(r#","random",0]"#)), "{dice:?}");
+    dice.sort();
+    dice.dedup();
+    assert_eq!(dice.len(), 4, "every script throws its own dice: {dice:?}");
+}
+
+#[test]
+fn a_script_that_nobody_waits_for_is_stopped() {
+    let program = Program::compile("test", "function () { for (;;); }").unwrap();
+    let call = Call {
+        program: &program,
+        arguments: "[]",
+        operation: "Execute",
+        self_link: "dbs/d/colls/c/",
+        alt_link: "dbs/name/colls/name",
+        request_body: None,
+        response_body: None,
+        quota: "q",
+        usage: "u",
+        logging: true,
+    };
+    let until = Until::moment(Instant::now() + Duration::from_secs(60));
+    let gone = until.gone.clone();
+    let leaves = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        gone.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let started = Instant::now();
+    let report = run(&call, &Limits::default(), &until, &mut Documents::default());
+    assert_eq!(report.outcome.unwrap_err().kind, FailureKind::TimedOut);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    leaves.join().unwrap();
 }

@@ -49,12 +49,12 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
             Ok(program) => program,
             Err(failure) => return (Err((Stop::Failure(failure), 0.0)), log, place),
         };
-        let (self_link, alt_link) = (place.self_link(), place.alt_link());
+        let alt_link = place.alt_link();
         let call = Call {
             program: &program,
             arguments: &arguments,
             operation: "Execute",
-            self_link: &self_link,
+            self_link: &place.self_link,
             alt_link: &alt_link,
             request_body: None,
             response_body: None,
@@ -70,12 +70,12 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
             limits: &job_host.limits,
             claim,
         };
-        let outcome = transaction.run(|draft, deadline| {
+        let outcome = transaction.run(|draft, until| {
             draft.charge(SCRIPT_RU);
             let mut written = Renames::new(&place.rid);
             let mut collection =
                 Items { draft, place: &place, env: &env, random: random.as_ref(), written: &mut written };
-            let report = orrery_script::run(&call, &job_host.limits, deadline, &mut collection);
+            let report = orrery_script::run(&call, &job_host.limits, until, &mut collection);
             log = report.log;
             Ok(report.outcome?.response_body)
         });

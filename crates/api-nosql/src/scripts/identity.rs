@@ -21,13 +21,20 @@ const ETAG_CHARACTERS: usize = 36;
 
 /// Texts by what they have to become.
 pub struct Renames {
+    rid: ContainerRid,
     owner: String,
     texts: HashMap<Vec<u8>, Vec<u8>>,
+    /// Versions whose texts are not in the map yet: most scripts write many and name none of them.
+    watched: Vec<(u64, Etag)>,
+    /// What every rid and every etag holds.
+    anchors: [memmem::Finder<'static>; 2],
 }
 
 impl Renames {
     pub fn new(rid: &ContainerRid) -> Renames {
-        Renames { owner: rid.as_str()[..OWNER_CHARACTERS].to_owned(), texts: HashMap::new() }
+        let owner = rid.as_str()[..OWNER_CHARACTERS].to_owned();
+        let anchors = [memmem::Finder::new(&owner).into_owned(), memmem::Finder::new(ETAG_MIDDLE)];
+        Renames { rid: *rid, owner, texts: HashMap::new(), watched: Vec::new(), anchors }
     }
 
     /// The renames of a commit.
@@ -41,14 +48,24 @@ impl Renames {
     }
 
     /// Notes the names of a version that may still change.
-    pub fn watch(&mut self, rid: &ContainerRid, item: &Item) {
-        self.texts.insert(rid.item(item.number).to_vec(), Vec::new());
-        self.texts.insert(guid(item.etag), Vec::new());
+    pub fn watch(&mut self, item: &Item) {
+        self.watched.push((item.number, item.etag));
     }
 
     /// Whether any of the names occurs in a text.
-    pub fn occur_in(&self, text: &[u8]) -> bool {
-        !self.texts.is_empty() && self.find(text, 0).is_some()
+    pub fn occur_in(&mut self, text: &[u8]) -> bool {
+        if self.texts.is_empty() && self.watched.is_empty() {
+            return false;
+        }
+        let [owner, middle] = &self.anchors;
+        if owner.find(text).is_none() && middle.find(text).is_none() {
+            return false;
+        }
+        for (number, etag) in self.watched.drain(..) {
+            self.texts.insert(self.rid.item(number).to_vec(), Vec::new());
+            self.texts.insert(guid(etag), Vec::new());
+        }
+        self.find(text, 0).is_some()
     }
 
     pub fn apply(&self, text: String) -> String {
@@ -133,7 +150,7 @@ mod tests {
         assert_eq!(renames.apply("nothing".to_owned()), "nothing");
         let mut watched = Renames::new(&rid);
         assert!(!watched.occur_in(text(&before, &other).as_bytes()));
-        watched.watch(&rid, &before);
+        watched.watch(&before);
         assert!(
             watched.occur_in(text(&other, &before).as_bytes())
                 && !watched.occur_in(text(&other, &other).as_bytes())

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use orrery_engine::{Container, Draft, Drafted, Error, Kind, RequestClass};
 use orrery_model::PartitionKey;
-use orrery_script::{Claim, Failure, Limits};
+use orrery_script::{Claim, Failure, Limits, Until};
 
 /// How often a script is run before its caller is told to come back.
 const ATTEMPTS_MAX: u32 = 20;
@@ -46,22 +46,24 @@ impl Transaction<'_> {
     /// `Err` comes with what it has cost.
     pub fn run<T>(
         &self,
-        mut work: impl FnMut(&mut Draft<'_>, Instant) -> Result<T, Stop>,
+        mut work: impl FnMut(&mut Draft<'_>, &Until) -> Result<T, Stop>,
     ) -> Result<Drafted<T>, (Stop, f64)> {
         let deadline = Instant::now() + self.limits.time;
+        let until = Until { deadline, gone: self.claim.gone().clone() };
         let mut attempt = 0;
         loop {
             attempt += 1;
             let mut failure = None;
             let drafted = self.container.draft(self.key, self.session, self.class, |draft| {
-                let value = work(draft, deadline).map_err(|stop| match stop {
+                let value = work(draft, &until).map_err(|stop| match stop {
                     Stop::Engine(error) => error,
                     Stop::Failure(stopped) => {
                         failure = Some(stopped);
                         Error::bad_request("The script failed.")
                     }
                 })?;
-                // Whoever waits may have been told that the script is stuck; then it must not have an effect.
+                // Whoever waited may have been told that the script is stuck, or have gone: then it must not have an
+                // effect.
                 if self.claim.take() { Ok(value) } else { Err(Error::internal("The script was given up.")) }
             });
             let error = match drafted {
@@ -74,7 +76,7 @@ impl Transaction<'_> {
             }
             // A range that has gone to others is found again by the next attempt.
             let again = matches!(error.kind, Kind::Conflict | Kind::RangeGone);
-            if !again || attempt == ATTEMPTS_MAX || Instant::now() >= deadline {
+            if !again || attempt == ATTEMPTS_MAX || until.is_over() {
                 return Err((Stop::Engine(error), charge_ru));
             }
             self.claim.release();

@@ -6,9 +6,8 @@
 use http::{HeaderName, StatusCode};
 use orrery_engine::{Draft, Operation, Outcome, Script, ScriptKind, TriggerOperation, TriggerTime, Write};
 use orrery_model::{NumberStyle, PartitionKey, Raw};
-use orrery_script::{Call, Program};
+use orrery_script::{Call, Program, Until};
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::collection::{Items, Place};
 use super::execute::{header_text, stopped};
@@ -198,9 +197,9 @@ impl Job {
             limits: &self.host.limits,
             claim,
         };
-        let ended = transaction.run(|draft, deadline| {
+        let ended = transaction.run(|draft, until| {
             log.clear();
-            self.attempt(draft, deadline, &pre, &post, &mut log)
+            self.attempt(draft, until, &pre, &post, &mut log)
         });
         (ended, log)
     }
@@ -208,7 +207,7 @@ impl Job {
     fn attempt(
         &self,
         draft: &mut Draft<'_>,
-        deadline: Instant,
+        until: &Until,
         pre: &[Program],
         post: &[Program],
         log: &mut String,
@@ -217,7 +216,7 @@ impl Job {
         let mut request = document_text(&self.write.operation);
         for program in pre {
             let finished =
-                self.trigger(draft, &mut written, deadline, program, request.as_deref(), None, log)?;
+                self.trigger(draft, &mut written, until, program, request.as_deref(), None, log)?;
             request = finished.request_body;
         }
         let operation = self.operation(request.as_deref())?;
@@ -225,7 +224,7 @@ impl Job {
         write.operation = operation;
         let (outcome, item) = draft.write(write)?;
         let mut response = item.as_ref().map(|item| {
-            written.watch(&self.place.rid, item);
+            written.watch(item);
             let mut out = Vec::with_capacity(size_hint(item));
             write_item(&mut out, &self.place.rid, item);
             String::from_utf8(out).unwrap_or_default()
@@ -234,7 +233,7 @@ impl Job {
             let finished = self.trigger(
                 draft,
                 &mut written,
-                deadline,
+                until,
                 program,
                 request.as_deref(),
                 response.as_deref(),
@@ -250,19 +249,19 @@ impl Job {
         &self,
         draft: &mut Draft<'_>,
         written: &mut Renames,
-        deadline: Instant,
+        until: &Until,
         program: &Program,
         request_body: Option<&str>,
         response_body: Option<&str>,
         log: &mut String,
     ) -> Result<orrery_script::Finished, Stop> {
         draft.charge(SCRIPT_RU);
-        let (self_link, alt_link) = (self.place.self_link(), self.place.alt_link());
+        let alt_link = self.place.alt_link();
         let call = Call {
             program,
             arguments: "[]",
             operation: operation_name(&self.write.operation),
-            self_link: &self_link,
+            self_link: &self.place.self_link,
             alt_link: &alt_link,
             request_body,
             response_body,
@@ -272,7 +271,7 @@ impl Job {
         };
         let mut collection =
             Items { draft, place: &self.place, env: &self.env, random: self.random.as_ref(), written };
-        let report = orrery_script::run(&call, &self.host.limits, deadline, &mut collection);
+        let report = orrery_script::run(&call, &self.host.limits, until, &mut collection);
         if !log.is_empty() && !report.log.is_empty() {
             log.push('\n');
         }

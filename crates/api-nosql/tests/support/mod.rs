@@ -108,6 +108,14 @@ impl Client {
         block_on(self.service.handle(request))
     }
 
+    /// Sends a request and goes away without waiting for the answer.
+    pub fn leave(&self, request: Request<Bytes>, after: Duration) {
+        let mut future = pin!(self.service.handle(request));
+        let pending = future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        assert!(pending, "the answer was there at once");
+        std::thread::sleep(after);
+    }
+
     pub fn request(
         &self,
         method: &str,

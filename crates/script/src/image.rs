@@ -1,0 +1,235 @@
+//! A runtime with the API in it, made once for each thread that runs scripts and put back for every script as it was.
+//!
+//! Building a runtime costs more than most scripts do. So it is built once, in a [`Heap`] of its own, and its bytes are
+//! kept; before a script runs they are copied back. That is as good as a new runtime: whatever an earlier script has
+//! made or changed lay in the heap and is gone. It needs no cleaning up either, however much that script has left.
+//!
+//! What QuickJS keeps is all in the heap. What the bindings keep outside of it (the functions of the host, the class of
+//! those functions) is made before the bytes are kept, and never afterwards: nothing outside may come to point at
+//! something that a copy takes away. [`Turn`] is how the functions of the host, which are made before there is a script,
+//! come to know about the one that runs.
+
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::rc::Rc;
+use std::time::Instant;
+
+use rquickjs::prelude::Func;
+use rquickjs::{Ctx, Function, Object, Persistent, Runtime};
+
+use crate::failure::Failure;
+use crate::heap::{Heap, Saved, SharedHeap};
+use crate::limits::{Limits, Until};
+use crate::sandbox::{self, Sandbox};
+
+/// Address space next to what a script may have: blocks do not fit together without gaps.
+const SLACK: usize = 2;
+/// The line that ends a log that was cut off.
+const LOG_CUT: &str = "\n… (the log is cut off here)";
+
+/// What the host's functions know of the script that runs.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// From then on no operation is accepted.
+    late: Cell<Instant>,
+    queue_max: Cell<usize>,
+    logging: Cell<bool>,
+    log_bytes_max: Cell<usize>,
+    log: RefCell<String>,
+    /// Of `Math.random`: a copied runtime would always throw the same dice.
+    random: Cell<u64>,
+}
+
+/// The functions by which a running script is driven, and the object that tells it about the request; see `api.js`.
+pub(crate) struct Driver<T, O> {
+    pub(crate) host: O,
+    pub(crate) call: T,
+    pub(crate) take: T,
+    pub(crate) done: T,
+    pub(crate) fail: T,
+    pub(crate) body: T,
+    pub(crate) request_body: T,
+    pub(crate) problem: T,
+}
+
+type Kept = Driver<Persistent<Function<'static>>, Persistent<Object<'static>>>;
+pub(crate) type Ready<'js> = Driver<Function<'js>, Object<'js>>;
+
+pub(crate) struct Image {
+    made_for: (usize, usize),
+    // Values before the runtime that they belong to, and that before the memory that it lies in.
+    driver: Kept,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) turn: Rc<Turn>,
+    heap: SharedHeap,
+    pristine: Saved,
+}
+
+thread_local! {
+    static IMAGE: RefCell<Option<Image>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` in a runtime that nobody has used.
+pub(crate) fn with_fresh<T>(
+    limits: &Limits,
+    until: &Until,
+    work: impl FnOnce(&Image) -> T,
+) -> Result<T, Failure> {
+    let made_for = (limits.memory_bytes, limits.stack_bytes);
+    // A thread that runs a script inside of another one, or is about to end, gets a runtime of its own each time.
+    let kept =
+        IMAGE.try_with(|kept| kept.try_borrow_mut().ok().and_then(|mut kept| kept.take())).ok().flatten();
+    let image = match kept.filter(|image| image.made_for == made_for) {
+        Some(mut image) => {
+            image.renew(until.clone());
+            image
+        }
+        None => Image::new(limits, until.clone())?,
+    };
+    let result = work(&image);
+    image.heap.0.borrow_mut().give_back();
+    let _ = IMAGE.try_with(|kept| kept.try_borrow_mut().map(|mut kept| kept.replace(image)));
+    Ok(result)
+}
+
+impl Image {
+    fn new(limits: &Limits, until: Until) -> Result<Image, Failure> {
+        let late = Cell::new(until.deadline);
+        let no_memory = || sandbox::no_memory(rquickjs::Error::Allocation);
+        let heap = Heap::new(limits.memory_bytes.saturating_mul(SLACK)).ok_or_else(no_memory)?;
+        let heap = SharedHeap(Rc::new(RefCell::new(heap)));
+        let runtime = Runtime::new_with_alloc(heap.clone()).map_err(sandbox::no_memory)?;
+        let sandbox = Sandbox::over(runtime, limits.memory_bytes, limits.stack_bytes, until)?;
+        let turn = Rc::new(Turn {
+            late,
+            queue_max: Cell::new(0),
+            logging: Cell::new(false),
+            log_bytes_max: Cell::new(0),
+            log: RefCell::default(),
+            random: Cell::new(seed()),
+        });
+        let (driver, rejection) =
+            sandbox.context.with(|ctx| make(&ctx, &turn).map_err(|_| sandbox.failure(&ctx)))?;
+        sandbox.runtime.set_host_promise_rejection_tracker(Some(Box::new(
+            move |ctx, promise, reason, handled| {
+                // Without memory to note it the rejection is lost, and so is the script: every later allocation fails
+                // too.
+                if let Ok(told) = rejection.clone().restore(&ctx) {
+                    let _: Result<(), _> = told.call((promise, reason, handled));
+                }
+            },
+        )));
+        let pristine = heap.0.borrow().save();
+        let made_for = (limits.memory_bytes, limits.stack_bytes);
+        Ok(Image { made_for, driver, sandbox, turn, heap, pristine })
+    }
+
+    /// Makes the runtime what it was before its first script.
+    fn renew(&mut self, until: Until) {
+        self.heap.0.borrow_mut().restore(&self.pristine);
+        self.sandbox.set_until(until);
+        self.turn.random.set(seed());
+    }
+
+    /// The handles of this runtime, for one script.
+    pub(crate) fn driver<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Ready<'js>> {
+        let kept = &self.driver;
+        let function = |function: &Persistent<Function<'static>>| function.clone().restore(ctx);
+        Ok(Driver {
+            host: kept.host.clone().restore(ctx)?,
+            call: function(&kept.call)?,
+            take: function(&kept.take)?,
+            done: function(&kept.done)?,
+            fail: function(&kept.fail)?,
+            body: function(&kept.body)?,
+            request_body: function(&kept.request_body)?,
+            problem: function(&kept.problem)?,
+        })
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // What a script has left behind may be half done; the runtime as it was made can be taken apart.
+        self.heap.0.borrow_mut().restore(&self.pristine);
+        self.sandbox.runtime.set_host_promise_rejection_tracker(None);
+    }
+}
+
+/// Evaluates the API.
+fn make<'js>(ctx: &Ctx<'js>, turn: &Rc<Turn>) -> rquickjs::Result<(Kept, Persistent<Function<'static>>)> {
+    let host = Object::new(ctx.clone())?;
+    let now = turn.clone();
+    host.set("accepts", Func::from(move |queued: f64| now.accepts(queued)))?;
+    let now = turn.clone();
+    host.set("log", Func::from(move |line: String| now.log(&line)))?;
+    let now = turn.clone();
+    let math: Object<'js> = ctx.globals().get("Math")?;
+    math.set("random", Function::new(ctx.clone(), move || now.random())?.with_name("random")?)?;
+    let create: Function<'js> = sandbox::api(ctx)?.get()?;
+    let api: Object<'js> = create.call((host.clone(),))?;
+    let kept =
+        |name: &str| -> rquickjs::Result<_> { Ok(Persistent::save(ctx, api.get::<_, Function<'js>>(name)?)) };
+    let driver = Driver {
+        host: Persistent::save(ctx, host),
+        call: kept("call")?,
+        take: kept("take")?,
+        done: kept("done")?,
+        fail: kept("fail")?,
+        body: kept("body")?,
+        request_body: kept("requestBody")?,
+        problem: kept("problem")?,
+    };
+    Ok((driver, kept("rejection")?))
+}
+
+impl Turn {
+    pub(crate) fn begin(&self, limits: &Limits, late: Instant, logging: bool) {
+        self.late.set(late);
+        self.queue_max.set(limits.queue);
+        self.logging.set(logging);
+        self.log_bytes_max.set(limits.log_bytes);
+        self.log.take();
+    }
+
+    pub(crate) fn take_log(&self) -> String {
+        self.log.take()
+    }
+
+    fn accepts(&self, queued: f64) -> bool {
+        queued < self.queue_max.get() as f64 && Instant::now() < self.late.get()
+    }
+
+    /// One line of the log, as far as there is room.
+    fn log(&self, line: &str) {
+        let mut log = self.log.borrow_mut();
+        if !self.logging.get() || log.ends_with(LOG_CUT) {
+            return;
+        }
+        let room = self.log_bytes_max.get().saturating_sub(log.len() + 1);
+        if !log.is_empty() {
+            log.push('\n');
+        }
+        let end = (0..=room.min(line.len())).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+        log.push_str(&line[..end]);
+        if end < line.len() {
+            log.push_str(LOG_CUT);
+        }
+    }
+
+    /// At least zero and less than one, by xorshift64*.
+    fn random(&self) -> f64 {
+        let mut state = self.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        let bits = state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11;
+        bits as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Where the dice begin, different each time and never zero, which they would not leave.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish() | 1
+}
