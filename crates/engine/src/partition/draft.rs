@@ -216,7 +216,8 @@ impl<'p> Draft<'p> {
     /// Notes which version was under a key before the draft changed it.
     fn look(&mut self, key: &Bytes) -> Result<()> {
         if !self.seen.contains_key(key) {
-            let version = self.transaction.stored(key)?.map(|item| item.etag);
+            let stored = self.transaction.look_ahead(key)?;
+            let version = stored.map(|item| item.etag);
             self.seen.insert(key.clone(), version);
         }
         Ok(())

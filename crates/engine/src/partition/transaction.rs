@@ -76,6 +76,8 @@ pub(super) struct Transaction<'p> {
     staged_places: HashMap<Bytes, usize>,
     indexed: usize,
     staged_claims: Vec<(Bytes, Option<Bytes>)>,
+    /// What `look_ahead` found last, for the operation that comes to the same row next.
+    looked_at: Option<(Bytes, Option<Item>)>,
     /// Growth of logical partitions.
     staged_sizes: Vec<(Bytes, i64)>,
     /// Something was read that is not yet durable: whatever comes of it must wait for that.
@@ -120,6 +122,7 @@ impl<'p> Transaction<'p> {
             staged_places: HashMap::new(),
             indexed: 0,
             staged_claims: Vec::new(),
+            looked_at: None,
             staged_sizes: Vec::new(),
             rests_on_pending: false,
             earliest_expiry: None,
@@ -484,8 +487,18 @@ impl<'p> Transaction<'p> {
         }
     }
 
+    /// The version under a key, read once for whoever asks now and for the operation that comes next.
+    pub(super) fn look_ahead(&mut self, key: &Bytes) -> Result<Option<&Item>> {
+        let stored = self.stored(key)?;
+        Ok(self.looked_at.insert((key.clone(), stored)).1.as_ref())
+    }
+
     /// The version under a key, whether or not it still counts.
     pub(super) fn stored(&mut self, key: &Bytes) -> Result<Option<Item>> {
+        // Rows change by what is staged alone, which comes after the look.
+        if let Some((_, item)) = self.looked_at.take_if(|(looked_at, _)| looked_at == key) {
+            return Ok(item);
+        }
         if let Some(item) = self.staged_item(key) {
             return Ok(item);
         }
