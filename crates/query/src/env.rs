@@ -5,6 +5,8 @@ use std::sync::Arc;
 use orrery_model::{PropertyPath, Value};
 use orrery_sql::{Direction, Query, SqlError};
 
+use crate::language::Language;
+
 /// User-defined functions, run by whoever can run scripts.
 pub trait Udfs: Send + Sync {
     /// Whether a function of this name exists; a query that calls another is refused.
@@ -55,6 +57,9 @@ pub struct QueryEnv {
     pub computed_properties: Vec<ComputedProperty>,
     /// Distance function per vector path.
     pub vectors: Vec<(PropertyPath, DistanceFunction)>,
+    /// The language of texts, and that of paths with another one.
+    pub language: Language,
+    pub languages: Vec<(PropertyPath, Language)>,
     /// Coordinates are planar (`Geometry`), not on the earth (`Geography`).
     pub geometry: bool,
     /// Composite indexes for ORDER BY over several paths; `None` leaves that unchecked.

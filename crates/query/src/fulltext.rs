@@ -1,18 +1,18 @@
 //! Full text: words of a text, their stems, and the BM25 score.
 //!
-//! A text is cut into runs of letters and digits, lower-cased and stemmed (English suffixes, the common
-//! steps of Porter's algorithm), so that `swimming` finds `swims`. A term of several words is a phrase: its words must
+//! A text is cut into runs of letters and digits, lower-cased and stemmed in the language of its path, so that `swimming` finds
+//! `swims`. A term of several words is a phrase: its words must
 //! follow each other. A term may allow a few letters of difference. Words that carry no meaning of their
 //! own are found like others but do not count towards the length of a text.
 //!
 //! An index keeps for each stem the places where it stands ([`places_of`]). That is all there is to know: whether a term is in a
 //! text, how often, and what its score is follow from the places, and give the same numbers as the text.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
 
 use orrery_model::Value;
 
+use crate::language::Language;
 use crate::value::Eval;
 
 /// Longest term that is compared letter by letter when a difference is allowed.
@@ -27,37 +27,23 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    pub fn new(text: &str) -> Words {
+    pub fn new(text: &str, language: Language) -> Words {
         let mut words = Words { stems: Vec::new(), length: 0 };
         for word in text.split(|character: char| !character.is_alphanumeric()) {
             if word.is_empty() {
                 continue;
             }
             let word = word.to_lowercase();
-            words.length += usize::from(!is_function_word(&word));
-            words.stems.push(stem(&word));
+            words.length += usize::from(!language.is_function_word(&word));
+            words.stems.push(language.stem(&word));
         }
         words
     }
 }
 
-/// English words whose absence would not change what a text is about.
-const FUNCTION_WORDS: &str = "a about above after again against all also am an and any are as at be because \
-    been before being below between both but by can could did do does doing down during each few for from \
-    further had has have having he her here hers him his how i if in into is it its itself just known me more \
-    most my no nor not now of off on once only or other our out over own part same she should so some such than \
-    that the their them then there these they this those through throughout to too under until up very was we \
-    well were what when where which while who whom why will with would you your";
-
-static FUNCTION_WORD_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| FUNCTION_WORDS.split(' ').collect());
-
-fn is_function_word(word: &str) -> bool {
-    FUNCTION_WORD_SET.contains(word)
-}
-
 /// The stems of a text, each with the places where it stands, and how many words carry meaning.
-pub fn places_of(text: &str) -> (BTreeMap<String, Vec<u32>>, usize) {
-    let words = Words::new(text);
+pub fn places_of(text: &str, language: Language) -> (BTreeMap<String, Vec<u32>>, usize) {
+    let words = Words::new(text, language);
     let mut places: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for (at, stem) in words.stems.into_iter().enumerate() {
         places.entry(stem).or_default().push(u32::try_from(at).unwrap_or(u32::MAX));
@@ -71,25 +57,31 @@ pub struct Term {
     words: Vec<String>,
     /// How many letters may differ, 0 to 2.
     distance: usize,
+    language: Language,
 }
 
 impl Term {
-    pub(crate) fn new(text: &str, distance: usize) -> Term {
-        Term { words: Words::new(text).stems, distance }
+    pub(crate) fn new(text: &str, distance: usize, language: Language) -> Term {
+        Term { words: Words::new(text, language).stems, distance, language }
     }
 
     /// A term of a query: a string, or an object with a `term` and how many letters may differ.
-    pub(crate) fn of(value: &Eval<'_>) -> Option<Term> {
+    pub(crate) fn of(value: &Eval<'_>, language: Language) -> Option<Term> {
         if let Some(text) = value.as_str() {
-            return Some(Term::new(text, 0));
+            return Some(Term::new(text, 0, language));
         }
         let distance = value.member("distance").as_i64().unwrap_or(0);
-        Some(Term::new(value.member("term").as_str()?, usize::try_from(distance).ok()?.min(2)))
+        Some(Term::new(value.member("term").as_str()?, usize::try_from(distance).ok()?.min(2), language))
     }
 
     /// The stems that must follow each other. None: the term is nowhere.
     pub fn stems(&self) -> &[String] {
         &self.words
+    }
+
+    /// In which language its stems are.
+    pub fn language(&self) -> Language {
+        self.language
     }
 
     /// Whether words count only if they are just these.
@@ -156,10 +148,16 @@ pub struct Scorer {
 
 impl Scorer {
     /// Reads the arguments of `_FullTextScore` behind the text; `None` where there is no score, or not a plain one.
-    pub(crate) fn new(terms: &Value, documents: &Value, words: &Value, matching: &Value) -> Option<Scorer> {
+    pub(crate) fn new(
+        terms: &Value,
+        documents: &Value,
+        words: &Value,
+        matching: &Value,
+        language: Language,
+    ) -> Option<Scorer> {
         let number = |value: &Value| value.as_number().map(|number| number.as_f64());
         let (Value::Array(terms), Value::Array(matching)) = (terms, matching) else { return None };
-        let terms = terms.iter().map(|term| Term::of(&Eval::from_constant(term)));
+        let terms = terms.iter().map(|term| Term::of(&Eval::from_constant(term), language));
         let terms: Vec<Term> = terms.collect::<Option<_>>()?;
         let matching: Vec<f64> = matching.iter().map(number).collect::<Option<_>>()?;
         let count = terms.len().min(matching.len());
@@ -209,131 +207,38 @@ pub(crate) fn bm25(hits: f64, words: f64, documents: f64, average_words: f64, ma
     rarity * hits * (K1 + 1.0) / (hits + K1 * (1.0 - B + B * length))
 }
 
-/// The stem of an English word in lower case; other words come back as they are.
-fn stem(word: &str) -> String {
-    if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return word.to_string();
-    }
-    let mut word = without_plural(word).to_string();
-    for ending in ["eed", "ing", "ed"] {
-        let Some(base) = word.strip_suffix(ending) else { continue };
-        if ending == "eed" {
-            if base.len() > 1 {
-                word.pop();
-            }
-        } else if base.len() > 1 && has_vowel(base) {
-            word = repaired(base);
-        }
-        break;
-    }
-    if let Some(base) = word.strip_suffix('y')
-        && base.len() > 1
-        && !ends_with_vowel(base)
-    {
-        word = format!("{base}i");
-    }
-    for (ending, replacement) in [
-        ("ization", "ize"),
-        ("ational", "ate"),
-        ("fulness", "ful"),
-        ("ousness", "ous"),
-        ("iveness", "ive"),
-        ("ement", ""),
-        ("ment", ""),
-        ("ness", ""),
-        ("ation", "ate"),
-        ("li", ""),
-    ] {
-        if let Some(base) = word.strip_suffix(ending)
-            && base.len() > 3
-        {
-            word = format!("{base}{replacement}");
-            break;
-        }
-    }
-    if word.len() > 3 && word.ends_with('e') {
-        word.pop();
-    }
-    word
-}
-
-fn without_plural(word: &str) -> &str {
-    if let Some(base) = word.strip_suffix("sses") {
-        return &word[..base.len() + 2];
-    }
-    if let Some(base) = word.strip_suffix("ies") {
-        return &word[..base.len() + 1];
-    }
-    match word.strip_suffix('s') {
-        Some(base) if !base.ends_with(['s', 'u', 'i']) => base,
-        _ => word,
-    }
-}
-
-/// After `ing` or `ed` is gone: `hopp` is `hop`, `creat` is `create`.
-fn repaired(base: &str) -> String {
-    if base.ends_with("at") || base.ends_with("bl") || base.ends_with("iz") {
-        return format!("{base}e");
-    }
-    let last = &base.as_bytes()[base.len() - 2..];
-    if last[0] == last[1] && !matches!(last[1], b'l' | b's' | b'z' | b'e' | b'o') {
-        return base[..base.len() - 1].to_string();
-    }
-    base.to_string()
-}
-
-fn has_vowel(text: &str) -> bool {
-    text.bytes().any(|byte| b"aeiouy".contains(&byte))
-}
-
-fn ends_with_vowel(text: &str) -> bool {
-    text.bytes().last().is_some_and(|byte| b"aeiou".contains(&byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn forms_of_a_word_share_a_stem() {
-        for (a, b) in [
-            ("swim", "swimming"),
-            ("run", "runs"),
-            ("play", "played"),
-            ("hope", "hoping"),
-            ("city", "cities"),
-        ] {
-            assert_eq!(stem(a), stem(b), "{a} {b}");
-        }
-        assert_ne!(stem("united"), stem("states"));
-    }
+    const EN: Language = Language::English;
 
     #[test]
     fn function_words_do_not_lengthen_a_text() {
-        assert_eq!(Words::new("The cat and the hat").length, 2);
-        assert_eq!(Words::new("a about your yours").length, 1);
+        assert_eq!(Words::new("The cat and the hat", EN).length, 2);
+        assert_eq!(Words::new("a about your yours", EN).length, 1);
     }
 
     #[test]
     fn phrases_need_their_words_in_order() {
-        let text = Words::new("The United States of America");
-        assert_eq!(Term::new("united states", 0).count(&text), 1);
-        assert_eq!(Term::new("states united", 0).count(&text), 0);
-        assert_eq!(Term::new("amerika", 1).count(&text), 1);
+        let text = Words::new("The United States of America", EN);
+        assert_eq!(Term::new("united states", 0, EN).count(&text), 1);
+        assert_eq!(Term::new("states united", 0, EN).count(&text), 0);
+        assert_eq!(Term::new("amerika", 1, EN).count(&text), 1);
     }
 
     #[test]
     fn places_count_as_words_do() {
         let text = "new york, new new york: the york of a new new new world";
-        let (places, length) = places_of(text);
-        assert_eq!(length, Words::new(text).length);
+        let (places, length) = places_of(text, EN);
+        assert_eq!(length, Words::new(text, EN).length);
         for term in ["new", "york", "new york", "new new", "the york", "york new", "gone", "new new new", ""]
         {
-            let term = Term::new(term, 0);
+            let term = Term::new(term, 0, EN);
             let found: Option<Vec<Vec<u32>>> =
                 term.stems().iter().map(|stem| places.get(stem).cloned()).collect();
             let counted = found.map_or(0, |found| term.count_places(&found));
-            assert_eq!(counted, term.count(&Words::new(text)), "{term:?}");
+            assert_eq!(counted, term.count(&Words::new(text, EN)), "{term:?}");
         }
     }
 }

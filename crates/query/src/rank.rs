@@ -9,6 +9,7 @@ use orrery_sql::SqlError;
 
 use crate::eval::Frame;
 use crate::fulltext::{Term, Words, bm25};
+use crate::language::Language;
 use crate::node::Node;
 
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct Rank {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Component {
-    FullText { path: Node, terms: Vec<String> },
+    FullText { path: Node, terms: Vec<String>, language: Language },
     Vector { node: Node, ascending: bool },
 }
 
@@ -57,7 +58,9 @@ impl RankState {
             .components
             .iter()
             .map(|component| match component {
-                Component::FullText { terms, .. } => terms.iter().map(|term| Term::new(term, 0)).collect(),
+                Component::FullText { terms, language, .. } => {
+                    terms.iter().map(|term| Term::new(term, 0, *language)).collect()
+                }
                 Component::Vector { .. } => Vec::new(),
             })
             .collect();
@@ -82,8 +85,8 @@ impl RankState {
         let mut signals = Vec::with_capacity(rank.components.len());
         for (at, component) in rank.components.iter().enumerate() {
             signals.push(match component {
-                Component::FullText { path, .. } => match frame.eval(path)?.as_str() {
-                    Some(text) => self.read_text(at, text),
+                Component::FullText { path, language, .. } => match frame.eval(path)?.as_str() {
+                    Some(text) => self.read_text(at, text, *language),
                     None => Signal::None,
                 },
                 Component::Vector { node, .. } => {
@@ -94,8 +97,8 @@ impl RankState {
         Ok(signals)
     }
 
-    fn read_text(&mut self, at: usize, text: &str) -> Signal {
-        let text = Words::new(text);
+    fn read_text(&mut self, at: usize, text: &str, language: Language) -> Signal {
+        let text = Words::new(text, language);
         let statistics = &mut self.statistics[at];
         let new = f64::from(u8::from(!self.complete));
         statistics.words += new * text.length as f64;

@@ -2,7 +2,7 @@
 
 use orrery_engine::{Item, SystemOf, SystemProperties};
 use orrery_model::Value;
-use orrery_query::{ComputedProperty, DistanceFunction, QueryEnv, RowView};
+use orrery_query::{ComputedProperty, DistanceFunction, Language, QueryEnv, RowView};
 use orrery_sql::Direction;
 
 use crate::item_json::{write_etag, write_self};
@@ -33,6 +33,9 @@ pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
         let function = DistanceFunction::parse(embedding.distance_function).unwrap_or_default();
         (embedding.path.clone(), function)
     });
+    let texts = definition.full_text.as_ref();
+    let languages =
+        texts.iter().flat_map(|policy| &policy.paths).map(|text| (text.path.clone(), text.language));
     let composite = definition.indexing.composite.iter().map(|index| {
         let paths = index.iter().map(|part| {
             let direction = if part.descending { Direction::Descending } else { Direction::Ascending };
@@ -43,6 +46,8 @@ pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
     QueryEnv {
         computed_properties: computed.collect(),
         vectors: vectors.collect(),
+        language: texts.map_or_else(Language::default, |policy| policy.default_language),
+        languages: languages.collect(),
         geometry: definition.json["geospatialConfig"]["type"] == "Geometry",
         composite_indexes: Some(composite.collect()),
         udfs: scripts::udfs::of_container(&context.service.scripts, &target.container),

@@ -1,18 +1,16 @@
 //! Full text: which paths hold text in which language, and which of them have an index.
 
 use orrery_model::PropertyPath;
+use orrery_query::Language;
 use serde_json::{Map, Value, json};
 
 use super::json::{array_member, invalid_input, object, required_text, text_member};
 use crate::error::{Error, Result};
 
-const LANGUAGES: [&str; 7] = ["en-US", "fr-FR", "de-DE", "it-IT", "pt-BR", "pt-PT", "es-ES"];
-/// The language of a policy that names none.
-const DEFAULT_LANGUAGE: &str = "en-US";
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullTextPolicy {
-    pub default_language: String,
+    /// English where the policy names none.
+    pub default_language: Language,
     pub paths: Vec<FullTextPath>,
 }
 
@@ -20,7 +18,14 @@ pub struct FullTextPolicy {
 pub struct FullTextPath {
     pub path: PropertyPath,
     /// The default language when the path names none.
-    pub language: String,
+    pub language: Language,
+}
+
+/// A path with a full-text index, and the language of the stems in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FullTextIndex {
+    pub path: PropertyPath,
+    pub language: Language,
 }
 
 pub(super) fn parse(from: Option<&Map<String, Value>>) -> Result<Option<(FullTextPolicy, Value)>> {
@@ -28,10 +33,11 @@ pub(super) fn parse(from: Option<&Map<String, Value>>) -> Result<Option<(FullTex
     let mut json = Map::new();
     let default_language = match text_member(from, "defaultLanguage")? {
         Some(name) => {
-            json.insert("defaultLanguage".into(), language(name)?.into());
-            name
+            let language = language(name)?;
+            json.insert("defaultLanguage".into(), name.into());
+            language
         }
-        None => DEFAULT_LANGUAGE,
+        None => Language::English,
     };
     let mut paths: Vec<FullTextPath> = Vec::new();
     if let Some(entries) = array_member(from, "fullTextPaths")? {
@@ -45,17 +51,18 @@ pub(super) fn parse(from: Option<&Map<String, Value>>) -> Result<Option<(FullTex
                     "The Full Text Policy contains a duplicate path: {text}."
                 )));
             }
-            let own = text_member(entry, "language")?;
+            let mut own = default_language;
             let mut json = json!({ "path": text });
-            if let Some(name) = own {
-                json["language"] = language(name)?.into();
+            if let Some(name) = text_member(entry, "language")? {
+                own = language(name)?;
+                json["language"] = name.into();
             }
             canonical.push(json);
-            paths.push(FullTextPath { path, language: own.unwrap_or(default_language).to_owned() });
+            paths.push(FullTextPath { path, language: own });
         }
         json.insert("fullTextPaths".into(), canonical.into());
     }
-    let policy = FullTextPolicy { default_language: default_language.to_owned(), paths };
+    let policy = FullTextPolicy { default_language, paths };
     Ok(Some((policy, Value::Object(json))))
 }
 
@@ -64,20 +71,21 @@ pub(super) fn parse_indexes(
     from: Option<&Vec<Value>>,
     policy: Option<&FullTextPolicy>,
     json: &mut Map<String, Value>,
-) -> Result<Vec<PropertyPath>> {
+) -> Result<Vec<FullTextIndex>> {
     let Some(from) = from else { return Ok(Vec::new()) };
     let mut indexes = Vec::with_capacity(from.len());
     let mut canonical = Vec::with_capacity(from.len());
     for entry in from {
         let text = required_text(object(entry)?, "path")?;
         let path = path(text)?;
-        if !policy.is_some_and(|policy| policy.paths.iter().any(|known| known.path == path)) {
+        let known = policy.and_then(|policy| policy.paths.iter().find(|known| known.path == path));
+        let Some(known) = known else {
             return Err(Error::bad_request(format!(
                 "The path of the Full Text Index {text} does not match a path specified in the Full Text Policy."
             )));
-        }
+        };
         canonical.push(json!({ "path": text }));
-        indexes.push(path);
+        indexes.push(FullTextIndex { path, language: known.language });
     }
     json.insert("fullTextIndexes".into(), canonical.into());
     Ok(indexes)
@@ -90,14 +98,20 @@ fn path(text: &str) -> Result<PropertyPath> {
         .ok_or_else(|| Error::bad_request(format!("The Full Text Policy contains an invalid Path: {text}.")))
 }
 
-fn language(name: &str) -> Result<&str> {
+impl FullTextPolicy {
+    /// The same as it was read before there were languages.
+    pub(super) fn all_english(mut self) -> FullTextPolicy {
+        self.default_language = Language::English;
+        self.paths.iter_mut().for_each(|path| path.language = Language::English);
+        self
+    }
+}
+
+fn language(name: &str) -> Result<Language> {
     if name.is_empty() {
         return Err(invalid_input());
     }
-    match LANGUAGES.contains(&name) {
-        true => Ok(name),
-        false => {
-            Err(Error::bad_request(format!("The Full Text Policy contains an unsupported language {name}.")))
-        }
-    }
+    Language::of_tag(name).ok_or_else(|| {
+        Error::bad_request(format!("The Full Text Policy contains an unsupported language {name}."))
+    })
 }

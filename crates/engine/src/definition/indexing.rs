@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::full_text::{self, FullTextPolicy};
+use super::full_text::{self, FullTextIndex, FullTextPolicy};
 use super::index_path::{IndexPath, PathStep, PolicyCursor, PolicyTree, refused};
 use super::json::{
     array_member, bool_member, invalid_input, member, object, object_member, one_of, required_text,
@@ -29,6 +29,9 @@ pub const SPATIAL_INDEXES_MAX: usize = 100;
 const ETAG_PATH: &str = "/\"_etag\"/?";
 const SPATIAL_TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
 
+/// The member beside a stored policy that says how its texts were cut into words.
+pub(crate) const TEXT_ANALYSER: &str = "textAnalyser";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexingMode {
     Consistent,
@@ -46,8 +49,7 @@ pub struct IndexingPolicy {
     /// Coordinates are planar (`Geometry`), not on the earth.
     pub planar: bool,
     pub vector: Vec<VectorIndex>,
-    /// Paths with a full-text index.
-    pub full_text: Vec<PropertyPath>,
+    pub full_text: Vec<FullTextIndex>,
     tree: PolicyTree,
 }
 
@@ -77,7 +79,10 @@ impl IndexingPolicy {
     /// Reads a policy that stands together with the other policies that its indexes rest on.
     pub(crate) fn parse_rows(from: &Map<String, Value>) -> Result<IndexingPolicy> {
         let (embeddings, _) = vector::parse_embeddings(object_member(from, "vectorEmbeddingPolicy")?)?;
-        let full_text = full_text::parse(object_member(from, "fullTextPolicy")?)?.map(|(policy, _)| policy);
+        let full_text = full_text::parse(object_member(from, "fullTextPolicy")?)?;
+        // Rows from before there were languages have English stems, whatever the policy said.
+        let languages = from.get(TEXT_ANALYSER).and_then(Value::as_u64).is_some_and(|version| version >= 2);
+        let full_text = full_text.map(|(policy, _)| if languages { policy } else { policy.all_english() });
         let planar = is_planar(&policies::geospatial(from)?);
         Ok(parse(Some(from), &embeddings, full_text.as_ref(), planar)?.0)
     }

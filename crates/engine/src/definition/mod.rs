@@ -28,8 +28,9 @@ use orrery_model::{PartitionKeyDefinition, PropertyPath};
 use serde_json::{Map, Value};
 
 pub use computed::{COMPUTED_PROPERTIES_MAX, ComputedProperty};
-pub use full_text::{FullTextPath, FullTextPolicy};
+pub use full_text::{FullTextIndex, FullTextPath, FullTextPolicy};
 pub use index_path::{IndexPath, PathEnd, PathStep, PolicyCursor};
+pub(crate) use indexing::TEXT_ANALYSER;
 pub use indexing::{
     COMPOSITE_INDEXES_MAX, COMPOSITE_PATHS_MAX, CompositePath, INDEX_PATHS_MAX, IndexingMode, IndexingPolicy,
     SPATIAL_INDEXES_MAX, SpatialIndex,

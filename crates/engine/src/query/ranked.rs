@@ -63,7 +63,9 @@ impl<'q> Run<'q> {
             Some(Ranking::Vector { place, wanted }) => return self.nearest(&place, &wanted, after, passed),
             None => return Ok(None),
         };
-        let Some(path) = search::text(self.view, &place) else { return Ok(None) };
+        let Some(path) = search::text(self.view, &place, scorer.terms.iter().map(Term::language)) else {
+            return Ok(None);
+        };
         let Some(need) = self.needed(passed) else { return Ok(None) };
         let candidates = match self.filter {
             Filter::Everything => None,
@@ -95,11 +97,12 @@ impl<'q> Run<'q> {
         // Rows behind the page are kept for the next one, so all of the result is wanted at once.
         let all = needs.top.or(needs.limit).map(|rows| rows.saturating_add(needs.offset.unwrap_or(0)));
         let need = all.and_then(|all| usize::try_from(all).ok());
-        let (Some(path), Some(need)) = (search::text(view, &place), need) else { return Ok(None) };
+        let path = search::text(view, &place, terms.iter().map(Term::language));
+        let (Some(path), Some(need)) = (path, need) else { return Ok(None) };
         if !view.hides_nothing()? || !terms.iter().all(Term::is_literal) {
             return Ok(None);
         }
-        let mut wanted = vec![Statistic::Items, Statistic::Words(place.clone())];
+        let mut wanted = vec![Statistic::Items, Statistic::Words(place.clone(), path.language())];
         wanted.extend(terms.iter().map(|term| Statistic::Texts(place.clone(), term.clone())));
         let Some(totals) = self.statistics(&wanted)? else { return Ok(None) };
         let (documents, words, matching) = (totals[0], totals[1], &totals[2..]);
@@ -265,16 +268,21 @@ impl<'q> Run<'q> {
         for statistic in statistics {
             let path = match statistic {
                 Statistic::Items => None,
-                Statistic::Words(place) | Statistic::Texts(place, _) => match search::text(view, place) {
-                    None => return Ok(None),
-                    path => path.map(|path| (path, place)),
-                },
+                Statistic::Words(place, language) => Some((place, *language)),
+                Statistic::Texts(place, term) => Some((place, term.language())),
+            };
+            let path = match path
+                .map(|(place, language)| (place, search::text(view, place, [language].into_iter())))
+            {
+                Some((_, None)) => return Ok(None),
+                Some((place, Some(path))) => Some((path, place)),
+                None => None,
             };
             if let Some((_, place)) = path {
                 self.report.used(place);
             }
             totals.push(match (statistic, path) {
-                (Statistic::Words(_), Some((path, _))) => {
+                (Statistic::Words(..), Some((path, _))) => {
                     let (words, read) = view.total_words(&path, span)?;
                     self.metrics.index_entries += read;
                     words

@@ -1,6 +1,7 @@
 //! Searches bound to the search indexes of a partition.
 
 use orrery_index::Grid;
+use orrery_query::Language;
 use orrery_query::access::{Place, Search, SearchKind};
 use orrery_query::fulltext::Term;
 use orrery_query::spatial::Around;
@@ -12,7 +13,9 @@ use crate::partition::index::{PartitionView, SpatialPath, TextPath};
 pub(super) fn is_searchable(view: &PartitionView, search: &Search) -> bool {
     match &search.kind {
         SearchKind::Around(around) => spatial(view, &search.place, around).is_some(),
-        SearchKind::Terms { .. } => text(view, &search.place).is_some(),
+        SearchKind::Terms { terms, .. } => {
+            text(view, &search.place, terms.iter().map(Term::language)).is_some()
+        }
     }
 }
 
@@ -24,7 +27,7 @@ pub(super) fn searched<'f>(view: &PartitionView, search: &'f Search) -> Option<L
             Some(Lookup::Cells { ranges: around.ranges(&path.grid, path.larger), path })
         }
         SearchKind::Terms { terms, all } => {
-            let path = text(view, &search.place)?;
+            let path = text(view, &search.place, terms.iter().map(Term::language))?;
             // A term without words is in no text.
             let empty = |term: &Term| term.stems().is_empty();
             if *all && terms.iter().any(empty) {
@@ -42,9 +45,14 @@ pub(super) fn searched<'f>(view: &PartitionView, search: &'f Search) -> Option<L
     }
 }
 
-/// The words of the texts at a place, where all of them are indexed.
-pub(super) fn text(view: &PartitionView, place: &Place) -> Option<TextPath> {
-    view.text(&place.names()?)
+/// The words of the texts at a place, where all of them are indexed, and in the languages that are asked for.
+pub(super) fn text(
+    view: &PartitionView,
+    place: &Place,
+    mut languages: impl Iterator<Item = Language>,
+) -> Option<TextPath> {
+    let path = view.text(&place.names()?)?;
+    languages.all(|language| language == path.language()).then_some(path)
 }
 
 fn spatial(view: &PartitionView, place: &Place, around: &Around) -> Option<SpatialPath> {

@@ -48,7 +48,13 @@ pub fn policy(dice: &mut Dice) -> Value {
         "indexingPolicy": indexing,
         "vectorEmbeddingPolicy": {"vectorEmbeddings": [embedding]},
         "geospatialConfig": {"type": if plane { "Geometry" } else { "Geography" }},
-        "fullTextPolicy": {"defaultLanguage": "en-US", "fullTextPaths": [{"path": "/text"}]},
+        "fullTextPolicy": {
+            "defaultLanguage": dice.pick(&["en-US", "fr-FR"]),
+            "fullTextPaths": [match dice.below(3) {
+                0 => json!({"path": "/text", "language": "de-DE"}),
+                _ => json!({"path": "/text"}),
+            }],
+        },
         "defaultTtl": -1,
     })
 }
@@ -67,7 +73,10 @@ const PLACES: [(f64, f64); 8] = [
 
 /// A text of few different words.
 fn text(dice: &mut Dice, words_max: usize) -> String {
-    let words = ["cat", "Cats", "swim", "swimming", "new", "york", "the", "a", "river", "dog's"];
+    let words = [
+        "cat", "Cats", "swim", "swimming", "new", "york", "the", "a", "river", "dog's", "chevaux", "cheval",
+        "häuser", "haus", "les",
+    ];
     let text: Vec<&str> = (0..dice.below(words_max + 1)).map(|_| dice.pick(&words)).collect();
     text.join(dice.pick(&[" ", " ", ", "]))
 }

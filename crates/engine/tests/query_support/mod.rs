@@ -13,7 +13,7 @@ use orrery_engine::{
     QueryPage, QueryPosition, Scope, SystemOf, SystemProperties, Tuning,
 };
 use orrery_model::{PartitionKey, Value};
-use orrery_query::{DistanceFunction, Execution, Flow, Prepared, QueryEnv};
+use orrery_query::{DistanceFunction, Execution, Flow, Language, Prepared, QueryEnv};
 use orrery_sql::Direction;
 use orrery_storage::MemoryStore;
 
@@ -131,7 +131,12 @@ impl Case {
         let vectors = definition.vector_embeddings.iter().filter_map(|embedding| {
             Some((embedding.path.clone(), DistanceFunction::parse(embedding.distance_function)?))
         });
+        let texts = definition.full_text.as_ref();
+        let languages =
+            texts.iter().flat_map(|policy| &policy.paths).map(|text| (text.path.clone(), text.language));
         let env = QueryEnv {
+            language: texts.map_or_else(Language::default, |policy| policy.default_language),
+            languages: languages.collect(),
             composite_indexes: Some(composite.collect()),
             geometry: definition.indexing.planar,
             vectors: vectors.collect(),

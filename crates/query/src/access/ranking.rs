@@ -15,6 +15,7 @@ use crate::compile::ITEM_SLOT;
 use crate::compile::expression::BRUTE_FORCE;
 use crate::env::DistanceFunction;
 use crate::fulltext::{Scorer, Term};
+use crate::language::Language;
 use crate::node::{Node, SourceKind};
 use crate::prepared::Prepared;
 use crate::rank::Component;
@@ -63,8 +64,8 @@ impl Nearest {
 #[derive(Clone, Debug)]
 pub enum Statistic {
     Items,
-    /// Words of all texts at a place.
-    Words(Place),
+    /// Words of all texts at a place, in a language.
+    Words(Place, Language),
     /// Texts at a place in which a term stands.
     Texts(Place, Term),
 }
@@ -87,6 +88,7 @@ impl Prepared {
                     documents.as_constant()?,
                     words.as_constant()?,
                     matching.as_constant()?,
+                    function.language,
                 )?;
                 let literal = scorer.terms.iter().all(Term::is_literal);
                 (literal && scorer.rewards_hits()).then_some(Ranking::Text { place, scorer })
@@ -109,9 +111,9 @@ impl Prepared {
     /// The place and the terms of a query that ranks texts by nothing else, without any statistics in it.
     pub fn ranked_text(&self) -> Option<(Place, Vec<Term>)> {
         let rank = self.compiled.rank.as_ref().filter(|rank| !rank.fused && self.reads_items())?;
-        let [Component::FullText { path, terms }] = rank.components.as_slice() else { return None };
+        let [Component::FullText { path, terms, language }] = rank.components.as_slice() else { return None };
         let place = Places::of(&self.compiled.plan).inner(path)?;
-        Some((place, terms.iter().map(|term| Term::new(term, 0)).collect()))
+        Some((place, terms.iter().map(|term| Term::new(term, 0, *language)).collect()))
     }
 
     /// The numbers that the query asks for, if it asks for nothing but statistics of all items; in the order of its
@@ -126,13 +128,16 @@ impl Prepared {
         let statistic = |(kind, argument, _): &(AggregateKind, Node, usize)| match (kind, argument) {
             (AggregateKind::Count, Node::Constant(value)) if !value.is_undefined() => Some(Statistic::Items),
             (AggregateKind::Sum, Node::Call(function, arguments)) => match arguments.as_slice() {
-                [text] if function.name == "_FULLTEXTWORDCOUNT" => places.inner(text).map(Statistic::Words),
+                [text] if function.name == "_FULLTEXTWORDCOUNT" => {
+                    Some(Statistic::Words(places.inner(text)?, function.language))
+                }
                 _ => None,
             },
             (AggregateKind::CountIf, Node::Call(function, arguments)) => match arguments.as_slice() {
-                [text, term] if function.name == "FULLTEXTCONTAINS" => {
-                    Some(Statistic::Texts(places.inner(text)?, literal_term(term.as_constant()?)?))
-                }
+                [text, term] if function.name == "FULLTEXTCONTAINS" => Some(Statistic::Texts(
+                    places.inner(text)?,
+                    literal_term(term.as_constant()?, function.language)?,
+                )),
                 _ => None,
             },
             _ => None,

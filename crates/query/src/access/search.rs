@@ -11,6 +11,7 @@ use orrery_sql::BinaryOp;
 use super::predicate::turned;
 use super::{Filter, Place};
 use crate::fulltext::Term;
+use crate::language::Language;
 use crate::node::Node;
 use crate::spatial::Around;
 use crate::value::Eval;
@@ -54,8 +55,10 @@ pub(super) fn read(node: &Node, planar: bool) -> Option<(&Node, SearchKind)> {
     match node {
         Node::Call(function, arguments) => match (function.name, arguments.as_slice()) {
             ("ST_WITHIN" | "ST_INTERSECTS", [first, second]) => around(first, second, planar, 0.0),
-            ("FULLTEXTCONTAINS" | "FULLTEXTCONTAINSANY", [text, wanted @ ..]) => terms(text, wanted, false),
-            ("FULLTEXTCONTAINSALL", [text, wanted @ ..]) => terms(text, wanted, true),
+            ("FULLTEXTCONTAINS" | "FULLTEXTCONTAINSANY", [text, wanted @ ..]) => {
+                terms(text, wanted, false, function.language)
+            }
+            ("FULLTEXTCONTAINSALL", [text, wanted @ ..]) => terms(text, wanted, true, function.language),
             _ => None,
         },
         Node::Binary(op, left, right) => match (&**left, &**right) {
@@ -95,12 +98,17 @@ fn around<'n>(first: &'n Node, second: &'n Node, planar: bool, reach: f64) -> Op
     Some((path, SearchKind::Around(Around::new(constant, planar, reach)?)))
 }
 
-fn terms<'n>(text: &'n Node, wanted: &[Node], all: bool) -> Option<(&'n Node, SearchKind)> {
-    let literal = |node: &Node| literal_term(node.as_constant()?);
+fn terms<'n>(
+    text: &'n Node,
+    wanted: &[Node],
+    all: bool,
+    language: Language,
+) -> Option<(&'n Node, SearchKind)> {
+    let literal = |node: &Node| literal_term(node.as_constant()?, language);
     Some((text, SearchKind::Terms { terms: wanted.iter().map(literal).collect::<Option<_>>()?, all }))
 }
 
 /// A term whose words are looked up as they are.
-pub(super) fn literal_term(value: &Value) -> Option<Term> {
-    Term::of(&Eval::from_constant(value)).filter(Term::is_literal)
+pub(super) fn literal_term(value: &Value, language: Language) -> Option<Term> {
+    Term::of(&Eval::from_constant(value), language).filter(Term::is_literal)
 }

@@ -7,7 +7,8 @@ use super::{Compiled, Compiler, GroupScope, ITEM_SLOT, Origin, duplicate_name, u
 use crate::aggregate::AggregateKind;
 use crate::env::DistanceFunction;
 use crate::eval::Frame;
-use crate::functions::{self, Function};
+use crate::functions::{self, Function, in_language};
+use crate::language::Language;
 use crate::like::LikePattern;
 use crate::limits::UDF_CALLS_MAX;
 use crate::node::{Node, Pattern};
@@ -91,7 +92,8 @@ impl Compiler<'_> {
                     nodes = self.vector_arguments(nodes, arguments)?;
                 }
                 self.changes |= !function.deterministic;
-                Node::Call(function, nodes)
+                let language = nodes.first().map_or(self.env.language, |text| self.text_language(text));
+                Node::Call(in_language(function, language), nodes)
             }
             ExprKind::Subquery(kind, query) => Node::Subquery(*kind, Box::new(self.subquery(query)?)),
         };
@@ -258,6 +260,18 @@ impl Compiler<'_> {
             .iter()
             .find(|(policy, _)| policy.segments().iter().eq(path.iter()))
             .map(|(_, function)| *function)
+    }
+
+    /// The language in which the container's policy reads the text at a path.
+    pub(super) fn text_language(&self, node: &Node) -> Language {
+        let path = match self.env.languages.is_empty() {
+            true => None,
+            false => super::scope::document_path(node, &self.origins),
+        };
+        let own = path.and_then(|path| {
+            self.env.languages.iter().find(|(policy, _)| policy.segments().iter().eq(path.iter()))
+        });
+        own.map_or(self.env.language, |(_, language)| *language)
     }
 
     /// Computes what does not depend on any row.

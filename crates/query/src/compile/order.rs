@@ -229,7 +229,8 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
-        Ok(Some(Component::FullText { path, terms: texts }))
+        let language = self.text_language(&path);
+        Ok(Some(Component::FullText { path, terms: texts, language }))
     }
 }
 

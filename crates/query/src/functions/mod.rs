@@ -22,8 +22,10 @@ mod units;
 mod vector;
 
 use crate::context::Context;
+use crate::language::Language;
 use crate::value::Eval;
 
+pub(crate) use fulltext::in_language;
 pub use parse::number_text;
 
 /// An expression and the JSON it evaluates to, or `undefined`.
@@ -44,6 +46,8 @@ pub struct Function {
     pub takes_undefined: bool,
     /// Always the same for the same arguments, so constant calls are computed once.
     pub deterministic: bool,
+    /// In which language texts are read.
+    pub(crate) language: Language,
     pub(crate) call: Call,
 }
 
@@ -66,6 +70,7 @@ const fn entry(
         cases,
         takes_undefined: false,
         deterministic: true,
+        language: Language::English,
         call,
     }
 }
@@ -78,6 +83,11 @@ impl Function {
 
     const fn any_number(mut self) -> Function {
         self.most = None;
+        self
+    }
+
+    const fn reads(mut self, language: Language) -> Function {
+        self.language = language;
         self
     }
 

@@ -19,13 +19,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use orrery_index::Grid;
 use orrery_model::PropertyPath;
+use orrery_query::{ANALYSER, Language};
 use orrery_storage::{Snapshot, Table, keys};
 use serde_json::{Value, json};
 
 use super::search::grid_of;
 use super::walk::{Layout, TIME};
 use crate::definition::{
-    CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, VectorIndex,
+    CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, TEXT_ANALYSER, VectorIndex,
 };
 use crate::error::Result;
 
@@ -52,8 +53,9 @@ const POLICY_MEMBERS: [&str; 8] = [
     "vectorIndexes",
 ];
 const SEARCH_MEMBERS: [&str; 3] = ["spatialIndexes", "fullTextIndexes", "vectorIndexes"];
-/// Members of the definition that these rest on.
-const BESIDE_MEMBERS: [&str; 3] = ["geospatialConfig", "vectorEmbeddingPolicy", "fullTextPolicy"];
+/// Members of the definition that these rest on, and how texts were cut into words.
+const BESIDE_MEMBERS: [&str; 4] =
+    ["geospatialConfig", "vectorEmbeddingPolicy", "fullTextPolicy", TEXT_ANALYSER];
 
 pub(super) struct Scheme {
     pub(super) definition: Arc<ContainerDefinition>,
@@ -239,6 +241,9 @@ impl Scheme {
                 }
             }
         }
+        if kept.contains_key("fullTextPolicy") {
+            kept.insert(TEXT_ANALYSER.to_owned(), ANALYSER.into());
+        }
         Value::Object(kept)
     }
 
@@ -294,16 +299,16 @@ impl Scheme {
         found
     }
 
-    /// Whether the words of all texts at a place are indexed.
-    pub(super) fn has_words_at(&self, names: &[&str]) -> bool {
+    /// The language of the words of the texts at a place, where all of them are indexed.
+    pub(super) fn words_at(&self, names: &[&str]) -> Option<Language> {
         let first = names.first().map(|name| PathStep::Name(name));
         let indexed = |policy: &IndexingPolicy| {
-            policy.mode != IndexingMode::None
-                && policy.full_text.iter().any(|path| path.segments().iter().eq(names))
+            let index = policy.full_text.iter().find(|index| index.path.segments().iter().eq(names))?;
+            (policy.mode != IndexingMode::None).then_some(index.language)
         };
-        !self.is_virtual(first.into_iter())
-            && indexed(&self.definition.indexing)
-            && self.stale.iter().all(|stale| indexed(&stale.policy))
+        let language = indexed(&self.definition.indexing)?;
+        let alike = self.stale.iter().all(|stale| indexed(&stale.policy) == Some(language));
+        (alike && !self.is_virtual(first.into_iter())).then_some(language)
     }
 
     /// The vector index of a place, where it has all vectors.
@@ -383,4 +388,53 @@ fn forgotten(stale: &[Stale]) -> Vec<Stale> {
         }
     }
     policies.iter().filter_map(|policy| Stale::read(policy, Vec::new()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(language: &str) -> Arc<ContainerDefinition> {
+        let json = json!({
+            "id": "c",
+            "partitionKey": { "paths": ["/pk"], "kind": "Hash" },
+            "fullTextPolicy": { "defaultLanguage": language, "fullTextPaths": [{ "path": "/text" }] },
+            "indexingPolicy": { "fullTextIndexes": [{ "path": "/text" }] },
+        });
+        Arc::new(ContainerDefinition::parse(&json, "2020-07-15").unwrap())
+    }
+
+    /// The row as it was written before there were languages.
+    fn before_languages(scheme: &Scheme) -> Vec<u8> {
+        let mut json: Value = serde_json::from_slice(&scheme.encode()).unwrap();
+        assert!(json["policies"][0]["policy"].as_object_mut().unwrap().remove(TEXT_ANALYSER).is_some());
+        json.to_string().into_bytes()
+    }
+
+    #[test]
+    fn texts_of_other_languages_are_indexed_anew_where_their_stems_are_english() {
+        let french = definition("fr-FR");
+        let (scheme, known) =
+            Scheme::decode(&before_languages(&Scheme::empty(french.clone())), &french).unwrap();
+        assert!(!known && scheme.stale.len() == 1);
+        assert_eq!(scheme.words_at(&["text"]), None, "some stems are English, some French");
+        assert_eq!(scheme.settled().words_at(&["text"]), Some(Language::French));
+        // Stored again it is as it was read.
+        let (again, known) = Scheme::decode(&scheme.encode(), &french).unwrap();
+        assert!(known && again.stale.len() == 1 && again.words_at(&["text"]).is_none());
+
+        let english = definition("en-US");
+        let (scheme, known) =
+            Scheme::decode(&before_languages(&Scheme::empty(english.clone())), &english).unwrap();
+        assert!(known && scheme.stale.is_empty());
+        assert_eq!(scheme.words_at(&["text"]), Some(Language::English));
+    }
+
+    #[test]
+    fn another_language_is_another_policy() {
+        let (scheme, same) = Scheme::empty(definition("de-DE")).followed_by(definition("es-ES"));
+        assert!(!same && scheme.stale.len() == 1);
+        assert_eq!(scheme.settled().words_at(&["text"]), Some(Language::Spanish));
+        assert!(Scheme::empty(definition("pt-BR")).followed_by(definition("pt-PT")).1);
+    }
 }

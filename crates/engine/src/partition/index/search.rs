@@ -21,7 +21,9 @@ use orrery_query::spatial;
 use orrery_storage::keys;
 
 use super::paths::{self, Paths, ROOT};
-use crate::definition::{IndexingMode, IndexingPolicy, PathEnd, PathStep, SpatialIndex, VectorIndex};
+use crate::definition::{
+    FullTextIndex, IndexingMode, IndexingPolicy, PathEnd, PathStep, SpatialIndex, VectorIndex,
+};
 
 /// Rows by key.
 pub(super) type SearchRows = BTreeMap<Bytes, Bytes>;
@@ -123,14 +125,15 @@ impl Maker<'_, '_> {
                 }
             }
         }
-        for path in &self.policy.full_text {
-            let (was, is) = (old.and_then(|body| body.path(path)), new.and_then(|body| body.path(path)));
+        for index in &self.policy.full_text {
+            let (was, is) =
+                (old.and_then(|body| body.path(&index.path)), new.and_then(|body| body.path(&index.path)));
             if same(was, is) {
                 continue;
             }
             for (value, to) in [(was, &mut *before), (is, &mut *after)] {
                 if let Some(value) = value {
-                    self.text(path, value, to);
+                    self.text(index, value, to);
                 }
             }
         }
@@ -175,11 +178,11 @@ impl Maker<'_, '_> {
     }
 
     /// Adds the rows of a text.
-    fn text(&mut self, path: &PropertyPath, value: Raw<'_>, to: &mut SearchRows) {
-        let Some(number) = self.number(path) else { return };
+    fn text(&mut self, index: &FullTextIndex, value: Raw<'_>, to: &mut SearchRows) {
+        let Some(number) = self.number(&index.path) else { return };
         let mut whole = Vec::new();
         if let Some(text) = value.as_str() {
-            let (stems, length) = places_of(text);
+            let (stems, length) = places_of(text, index.language);
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             for (stem, places) in stems {
                 let mut row = Vec::with_capacity(1 + 2 * places.len());

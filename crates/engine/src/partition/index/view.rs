@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use orrery_index::{Cell, CompositeRange, Grid, ValueRange, prefix_end};
 use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
+use orrery_query::Language;
 use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 
 use super::super::rows::{damaged, decode_borrowed, decode_item};
@@ -70,6 +71,14 @@ pub struct SpatialPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextPath {
     path: Option<PathNumber>,
+    language: Language,
+}
+
+impl TextPath {
+    /// The language of the stems.
+    pub fn language(&self) -> Language {
+        self.language
+    }
 }
 
 /// The vectors at a path.
@@ -212,11 +221,9 @@ impl PartitionView {
 
     /// What the index knows about words in the texts at a path; `None` where the items must be read.
     pub fn text(&self, names: &[&str]) -> Option<TextPath> {
-        if !self.reliable || !self.scheme.has_words_at(names) {
-            return None;
-        }
+        let language = self.scheme.words_at(names).filter(|_| self.reliable)?;
         let steps: Vec<PathStep<'_>> = names.iter().map(|name| PathStep::Name(name)).collect();
-        Some(TextPath { path: self.found(&steps)? })
+        Some(TextPath { path: self.found(&steps)?, language })
     }
 
     /// Texts with a stem, in the order of their items. Their payloads say where it stands.
