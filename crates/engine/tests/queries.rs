@@ -235,3 +235,14 @@ fn a_window_shows_items_as_they_are_now_and_where_they_were() {
     assert_eq!(ids, ["i10", "i14", "i15", "i16", "i17", "i18", "i19", "i20", "i21", "i22"]);
     assert!(rows[0].contains("new"));
 }
+
+#[test]
+fn a_fresh_container_with_a_time_to_live_counts_without_reading() {
+    let fixture = items_support::Fixture::new(serde_json::json!({ "defaultTtl": 3600 }));
+    for at in 0..20 {
+        fixture.create(&format!(r#"{{"id":"i{at}","pk":"p"}}"#)).unwrap();
+    }
+    let case = Case::of(fixture);
+    let (rows, read, _) = read_to_the_end(&case, "SELECT VALUE COUNT(1) FROM c", 10);
+    assert_eq!((rows, read), (vec!["20".to_owned()], 0));
+}

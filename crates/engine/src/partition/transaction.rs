@@ -17,6 +17,7 @@ use super::state::{Base, State};
 use super::target::Target;
 use super::ticket::Ticket;
 use super::unique::{self, Claims};
+use super::upkeep;
 use super::{AfterPublish, Partition, Settings};
 use crate::error::{Error, Kind, Result};
 use crate::etag::COMMIT_POSITIONS;
@@ -58,6 +59,9 @@ pub(super) struct Applied {
     /// The index terms it put in and took out.
     pub(super) terms: usize,
 }
+
+/// The LSN of the first commit of a new partition.
+const FIRST_LSN: u64 = 1;
 
 pub(super) struct Transaction<'p> {
     pub(super) partition: &'p Partition,
@@ -610,6 +614,12 @@ impl<'p> Transaction<'p> {
         // From the first LSN on the store knows under which policy rows were made.
         self.index.wrote();
         self.index.complete(&self.partition.shared.index, &mut self.commit);
+        // Where nothing was written before, no expiry row is of another default than this one.
+        if self.first_lsn == FIRST_LSN
+            && let Some(mark) = upkeep::planned_mark(self.settings.definition.default_ttl)
+        {
+            self.commit.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
+        }
         // A commit outside the store's limits would stop the partition; it is refused instead.
         self.commit.check()?;
         self.index.submitted(&self.partition.shared.index, self.lsn);

@@ -88,8 +88,7 @@ impl Case {
         let held =
             [None, Some(HeldResults::new(600)), Some(HeldResults::default())].into_iter().nth(dice.below(3));
         let case = Case { fixture, tuning: generate::tuning(dice), held: held.flatten() };
-        // Until upkeep has been there a partition does not know that nothing in it is over, and counts items by reading
-        // them. When it comes by itself is up to the machine.
+        // Upkeep changes nothing. When it comes by itself is up to the machine.
         if dice.one_in(2) {
             case.fixture.sweep();
         }
