@@ -18,6 +18,10 @@ use crate::value::Eval;
 /// Longest term that is compared letter by letter when a difference is allowed.
 const FUZZY_CHARS_MAX: usize = 64;
 
+/// Longest term, in letters and those that may differ, that an index with its long stems cut finds all forms of: what it cuts
+/// has more letters.
+const FINDABLE_CHARS_MAX: usize = 16;
+
 /// A text cut into words.
 pub(crate) struct Words {
     /// The stems, in order.
@@ -87,6 +91,17 @@ impl Term {
     /// Whether words count only if they are just these.
     pub fn is_literal(&self) -> bool {
         self.distance == 0
+    }
+
+    /// Whether all forms of its words are among the stems that an index writes out.
+    pub(crate) fn is_findable(&self) -> bool {
+        let short = |word: &String| word.chars().count() + self.distance <= FINDABLE_CHARS_MAX;
+        self.is_literal() || self.words.iter().all(short)
+    }
+
+    /// Whether a stem is a form of one of its words.
+    pub fn accepts(&self, word: usize, stem: &str) -> bool {
+        self.words.get(word).is_some_and(|wanted| self.same(stem, wanted))
     }
 
     /// How often the term stands in a text, by the places of each of its stems, which are in order.

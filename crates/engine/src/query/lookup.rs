@@ -206,10 +206,7 @@ impl<'v> Cursor<'v> {
             Lookup::Nothing => Cursor::Nothing,
             Lookup::Scan { path, scan } => Cursor::Scan(Box::new(ScanCursor::new(*path, scan, reading))),
             Lookup::Cells { path, ranges } => Cursor::Cells(Box::new(CellCursor::new(path, ranges, reading))),
-            Lookup::Term { path, term } => {
-                let hits = TermHits::new(reading.view, path, term, reading.span);
-                Cursor::Term(Box::new(TermCursor { hits, found: Vec::new(), done: false }))
-            }
+            Lookup::Term { path, term } => Cursor::Term(Box::new(TermCursor::new(path, term, reading))),
             Lookup::All(parts) => Cursor::All(many(parts)),
             Lookup::Any(parts) => Cursor::Any(many(parts), 0),
         }
@@ -272,7 +269,7 @@ impl<'v> Cursor<'v> {
             Cursor::Nothing => 0,
             Cursor::Scan(scan) => scan.read,
             Cursor::Cells(cells) => cells.read,
-            Cursor::Term(term) => term.hits.read(),
+            Cursor::Term(term) => term.read(),
             Cursor::All(parts) | Cursor::Any(parts, _) => parts.iter().map(Cursor::read).sum(),
         }
     }
@@ -442,19 +439,52 @@ impl<'v> CellCursor<'v> {
     }
 }
 
-/// Texts with a term. The index knows all about them.
+/// Texts with a term. The index knows all about them, unless the term has too many forms: then every text is asked.
 struct TermCursor<'v> {
-    hits: TermHits<'v>,
+    path: &'v TextPath,
+    term: &'v Term,
+    reading: Reading<'v>,
+    texts: Texts<'v>,
     found: Vec<Candidate>,
     done: bool,
 }
 
-impl TermCursor<'_> {
+enum Texts<'v> {
+    Unopened,
+    Hits(TermHits<'v>),
+    All(Box<Entries<'v>>),
+}
+
+impl<'v> TermCursor<'v> {
+    fn new(path: &'v TextPath, term: &'v Term, reading: Reading<'v>) -> TermCursor<'v> {
+        TermCursor { path, term, reading, texts: Texts::Unopened, found: Vec::new(), done: false }
+    }
+
+    fn read(&self) -> u64 {
+        match &self.texts {
+            Texts::Unopened => 0,
+            Texts::Hits(hits) => hits.read(),
+            Texts::All(entries) => entries.rows_read(),
+        }
+    }
+
     fn advance(&mut self, entries: usize) -> Ran<bool> {
-        let until = self.hits.read() + entries as u64;
-        while !self.done && self.hits.read() < until {
-            match self.hits.next_hit()? {
-                Some(hit) => self.found.push(Candidate { reference: hit.reference, uncertain: false }),
+        let Reading { view, span, .. } = self.reading;
+        if matches!(self.texts, Texts::Unopened) {
+            self.texts = match TermHits::new(view, self.path, self.term, span)? {
+                Some(hits) => Texts::Hits(hits),
+                None => Texts::All(Box::new(view.length_entries(self.path, span))),
+            };
+        }
+        let until = self.read() + entries as u64;
+        while !self.done && self.read() < until {
+            let next = match &mut self.texts {
+                Texts::Unopened => None,
+                Texts::Hits(hits) => hits.next_hit()?.map(|hit| (hit.reference, false)),
+                Texts::All(entries) => entries.next_entry()?.map(|entry| (entry.reference_bytes(), true)),
+            };
+            match next {
+                Some((reference, uncertain)) => self.found.push(Candidate { reference, uncertain }),
                 None => self.done = true,
             }
         }

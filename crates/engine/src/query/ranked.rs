@@ -99,7 +99,7 @@ impl<'q> Run<'q> {
         let need = all.and_then(|all| usize::try_from(all).ok());
         let path = search::text(view, &place, terms.iter().map(Term::language));
         let (Some(path), Some(need)) = (path, need) else { return Ok(None) };
-        if !view.hides_nothing()? || !terms.iter().all(Term::is_literal) {
+        if !view.hides_nothing()? {
             return Ok(None);
         }
         let mut wanted = vec![Statistic::Items, Statistic::Words(place.clone(), path.language())];
@@ -180,7 +180,9 @@ impl<'q> Run<'q> {
     fn texts(&mut self, page: &Page<'_>, path: &TextPath, scorer: &Scorer) -> Ran<Option<Texts>> {
         let mut texts = Texts::new();
         for (at, term) in scorer.terms.iter().enumerate() {
-            let mut hits = TermHits::new(self.view, path, term, self.query.span);
+            let Some(mut hits) = TermHits::new(self.view, path, term, self.query.span)? else {
+                return Ok(None);
+            };
             while let Some(hit) = hits.next_hit()? {
                 self.check_cancelled()?;
                 if page.members.as_ref().is_some_and(|members| !members.contains(&hit.reference)) {
@@ -288,7 +290,7 @@ impl<'q> Run<'q> {
                     words
                 }
                 (Statistic::Texts(_, term), Some((path, _))) => {
-                    let mut hits = TermHits::new(view, &path, term, span);
+                    let Some(mut hits) = TermHits::new(view, &path, term, span)? else { return Ok(None) };
                     let mut count = 0;
                     while hits.next_hit()?.is_some() {
                         self.check_cancelled()?;

@@ -84,7 +84,12 @@ fn text(dice: &mut Dice, words_max: usize) -> String {
 fn term(dice: &mut Dice) -> String {
     let phrase = text(dice, 3);
     match dice.below(12) {
-        0 => format!("{{\"term\":\"{phrase}\",\"distance\":1}}"),
+        0 => format!("{{\"term\":\"{phrase}\",\"distance\":{}}}", dice.below(4)),
+        5 => format!(
+            "{{\"term\":\"{}\",\"distance\":{}}}",
+            dice.pick(&["cap", "swum", "now yolk", "riber", "cheveaux", "internationalization", "houses"]),
+            1 + dice.below(2)
+        ),
         1 => dice.pick(&["'!'", "1", "'nowhere'"]).into(),
         2..=4 => format!("\"{phrase}\""),
         _ => format!("\"{}\"", dice.pick(&["cat", "swims", "new york", "rivers", "the", "new"])),

@@ -9,7 +9,7 @@ use orrery_model::Value;
 
 use super::Place;
 use super::place::Places;
-use super::search::literal_term;
+use super::search::findable_term;
 use crate::aggregate::AggregateKind;
 use crate::compile::ITEM_SLOT;
 use crate::compile::expression::BRUTE_FORCE;
@@ -90,8 +90,8 @@ impl Prepared {
                     matching.as_constant()?,
                     function.language,
                 )?;
-                let literal = scorer.terms.iter().all(Term::is_literal);
-                (literal && scorer.rewards_hits()).then_some(Ranking::Text { place, scorer })
+                let findable = scorer.terms.iter().all(Term::is_findable);
+                (findable && scorer.rewards_hits()).then_some(Ranking::Text { place, scorer })
             }
             ("VECTORDISTANCE" | "_VECTORSCORE", [first, second, function, wishes @ ..]) => {
                 let (place, vector) = match (places.inner(first), places.inner(second)) {
@@ -136,7 +136,7 @@ impl Prepared {
             (AggregateKind::CountIf, Node::Call(function, arguments)) => match arguments.as_slice() {
                 [text, term] if function.name == "FULLTEXTCONTAINS" => Some(Statistic::Texts(
                     places.inner(text)?,
-                    literal_term(term.as_constant()?, function.language)?,
+                    findable_term(term.as_constant()?, function.language)?,
                 )),
                 _ => None,
             },

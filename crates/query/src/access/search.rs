@@ -104,11 +104,11 @@ fn terms<'n>(
     all: bool,
     language: Language,
 ) -> Option<(&'n Node, SearchKind)> {
-    let literal = |node: &Node| literal_term(node.as_constant()?, language);
-    Some((text, SearchKind::Terms { terms: wanted.iter().map(literal).collect::<Option<_>>()?, all }))
+    let findable = |node: &Node| findable_term(node.as_constant()?, language);
+    Some((text, SearchKind::Terms { terms: wanted.iter().map(findable).collect::<Option<_>>()?, all }))
 }
 
-/// A term whose words are looked up as they are.
-pub(super) fn literal_term(value: &Value, language: Language) -> Option<Term> {
-    Term::of(&Eval::from_constant(value), language).filter(Term::is_literal)
+/// A term that an index finds.
+pub(super) fn findable_term(value: &Value, language: Language) -> Option<Term> {
+    Term::of(&Eval::from_constant(value), language).filter(Term::is_findable)
 }

@@ -22,6 +22,7 @@ mod postings;
 mod rebuild;
 mod scheme;
 mod search;
+mod stems;
 mod view;
 mod walk;
 mod write;

@@ -75,6 +75,11 @@ pub struct TextPath {
 }
 
 impl TextPath {
+    /// The number of the path; `None` where no item has it.
+    pub(super) fn number(&self) -> Option<u16> {
+        self.path.map(|path| path.0)
+    }
+
     /// The language of the stems.
     pub fn language(&self) -> Language {
         self.language
