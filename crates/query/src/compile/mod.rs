@@ -425,6 +425,10 @@ fn place_conjuncts(filter: Node, sources: &mut [PlanSource], guards: &mut Vec<No
         operands.into_iter().for_each(|operand| place_conjuncts(operand, sources, guards));
         return;
     }
+    // Clients that merge sorted partitions send `(the filter) AND (true)` for the first page.
+    if matches!(filter, Node::Constant(Value::Bool(true))) {
+        return;
+    }
     let mut level = None;
     filter.for_each_slot(&mut |slot| {
         let found = sources.iter().position(|source| source.slot == slot);
