@@ -121,6 +121,20 @@ impl Accumulator {
         Ok(())
     }
 
+    /// The same for a number.
+    #[inline]
+    pub fn add_number(&mut self, number: Number, budget: &mut Budget) -> Result<(), SqlError> {
+        match self {
+            Accumulator::Count(count) => *count += 1,
+            Accumulator::Sum(Some((sum, count)), _) => {
+                *sum = add(*sum, number);
+                *count += 1;
+            }
+            other => other.add(&Eval::Number(number), budget)?,
+        }
+        Ok(())
+    }
+
     /// Counts rows without their values; other aggregates need them.
     pub fn count(&mut self, rows: u64) {
         if let Accumulator::Count(count) = self {

@@ -386,6 +386,34 @@ impl Groups {
         Ok(())
     }
 
+    /// The group of a row by the values of its keys, which there are.
+    pub fn group_of(
+        &mut self,
+        grouping: &Grouping,
+        number: u64,
+        keys: &[Eval<'_>],
+        budget: &mut Budget,
+    ) -> Evaluated<usize> {
+        self.scratch.clear();
+        keys.iter().for_each(|key| canonical(key, &mut self.scratch));
+        match self.index.get(&self.scratch) {
+            Some(at) => Ok(*at),
+            None => self.begin(grouping, number, keys.iter().map(Eval::to_value).collect(), budget),
+        }
+    }
+
+    /// Takes note of the number of a row in a group.
+    #[inline]
+    pub fn saw(&mut self, group: usize, number: u64) {
+        let group = &mut self.groups[group];
+        group.first = group.first.min(number);
+    }
+
+    #[inline]
+    pub fn accumulator(&mut self, group: usize, at: usize) -> &mut Accumulator {
+        &mut self.groups[group].accumulators[at]
+    }
+
     /// A new group, under the key in `scratch`.
     fn begin(
         &mut self,

@@ -25,6 +25,7 @@ use crate::compile::{ITEM_SLOT, OrderKey};
 use crate::direct::Direct;
 use crate::eval::{Frame, Groups, bind_group};
 use crate::limits::Budget;
+use crate::node::Grouping;
 use crate::output::write_json;
 use crate::prepared::Prepared;
 use crate::rank::{RankState, Signal};
@@ -215,6 +216,17 @@ impl<'p> Execution<'p> {
         if let Some(groups) = &mut self.groups {
             groups.count(items);
         }
+    }
+
+    /// Says that items passed the filter which are added to the groups directly.
+    pub(crate) fn add_matched(&mut self, items: u64) {
+        self.matched += items;
+    }
+
+    /// The groups, for whoever adds to them directly.
+    pub(crate) fn grouping(&mut self) -> Option<(&'p Grouping, &mut Groups, &mut Budget)> {
+        let grouping = self.prepared.compiled.plan.grouping.as_ref()?;
+        Some((grouping, self.groups.as_mut()?, &mut self.budget))
     }
 
     /// Says what the aggregates of a query without groups come to, in their order, instead of pushing items.

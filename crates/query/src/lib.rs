@@ -20,6 +20,7 @@
 
 pub mod access;
 mod aggregate;
+pub mod columns;
 mod compare;
 mod compile;
 mod context;

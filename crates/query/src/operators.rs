@@ -73,7 +73,7 @@ pub(crate) fn binary<'a>(op: BinaryOp, left: &Eval<'a>, right: &Eval<'a>) -> Eva
     }
 }
 
-fn arithmetic(op: BinaryOp, left: Number, right: Number) -> Number {
+pub(crate) fn arithmetic(op: BinaryOp, left: Number, right: Number) -> Number {
     match op {
         BinaryOp::Add => add(left, right),
         BinaryOp::Subtract => exact(left, right, i64::checked_sub, |left, right| left - right),

@@ -64,6 +64,13 @@ pub struct Scan {
     pub prefix: bool,
 }
 
+impl Scan {
+    /// Whether the entries of all items are read in which the place is defined.
+    pub fn is_of_all(&self) -> bool {
+        matches!(self.ranges.as_slice(), [range] if *range == ValueRange::defined())
+    }
+}
+
 /// For people.
 impl std::fmt::Display for Scan {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,7 +88,7 @@ impl std::fmt::Display for Scan {
 /// A condition on the value at one place.
 #[derive(Clone, Debug)]
 pub struct Check {
-    node: Node,
+    pub(crate) node: Node,
     /// How many of a hundred entries are thought to pass, for choosing between plans.
     percent: u32,
 }
