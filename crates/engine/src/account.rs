@@ -15,6 +15,7 @@ use crate::access::{Permission, PermissionDefinition, User, Users};
 use crate::catalog::view::{Containers, View};
 use crate::catalog::writer::{Mailbox, Writer};
 use crate::catalog::{CATALOG_SPACE, load};
+use crate::columns::ColumnBudget;
 use crate::config::EngineConfig;
 use crate::container::Container;
 use crate::definition::ContainerDefinition;
@@ -108,6 +109,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: Arc<EngineConfig>,
     pub(crate) env: Arc<dyn Env>,
+    pub(crate) columns: Arc<ColumnBudget>,
 }
 
 /// Everything one server holds.
@@ -126,7 +128,8 @@ impl Account {
     /// Reads the catalog, goes on with drops that a crash interrupted, and starts the background work.
     pub fn open(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
         let space = store.open_space(SpaceId(CATALOG_SPACE))?;
-        let shared = Arc::new(Shared { store, config: Arc::new(config), env });
+        let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
+        let shared = Arc::new(Shared { store, config: Arc::new(config), env, columns });
         let loaded = load::load(&shared, space.as_ref())?;
         let number = loaded.meta.account;
         let view = Arc::new(ArcSwap::from_pointee(loaded.view));

@@ -19,6 +19,8 @@ pub struct EngineConfig {
     pub burst: bool,
     /// No offers: every partition may spend a fixed rate.
     pub serverless: bool,
+    /// Memory for columns of all partitions together.
+    pub column_bytes_max: u64,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -34,6 +36,7 @@ impl Default for EngineConfig {
             throttling: false,
             burst: false,
             serverless: false,
+            column_bytes_max: 64 * 1024 * 1024,
         }
     }
 }

@@ -21,6 +21,7 @@ use orrery_storage::Space;
 
 use crate::account::{DatabaseIdentity, Shared};
 use crate::batch::{BatchOperation, BatchReply};
+use crate::columns::ColumnBudget;
 use crate::config::EngineConfig;
 use crate::definition::ContainerDefinition;
 use crate::env::Env;
@@ -116,6 +117,7 @@ pub struct PartitionSetup {
     pub owner: Arc<ContainerCore>,
     pub env: Arc<dyn Env>,
     pub config: Arc<EngineConfig>,
+    pub(crate) columns: Arc<ColumnBudget>,
 }
 
 /// How much a container or a partition holds.
@@ -379,6 +381,7 @@ impl Container {
             owner: self.core.clone(),
             env: self.shared.env.clone(),
             config: self.shared.config.clone(),
+            columns: self.shared.columns.clone(),
         }
     }
 }

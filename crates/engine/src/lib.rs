@@ -22,6 +22,7 @@ pub mod account;
 pub mod batch;
 mod catalog;
 pub mod charge;
+mod columns;
 pub mod config;
 pub mod container;
 pub mod definition;

@@ -21,6 +21,7 @@
 
 mod by_number;
 mod changes;
+mod columns;
 mod commit_page;
 mod copy;
 mod draft;
@@ -56,6 +57,7 @@ use orrery_storage::{Commit, Direction, Snapshot, Space, StoreError, Table, keys
 use parking_lot::Mutex;
 
 use crate::charge;
+use crate::columns::Columns;
 use crate::config::EngineConfig;
 use crate::container::{ContainerCore, PartitionSetup, Usage};
 use crate::definition::ContainerDefinition;
@@ -65,6 +67,7 @@ use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
+pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};
 pub(crate) use gate::RANGE_GONE;
@@ -140,6 +143,7 @@ struct Shared {
     unsplittable_bytes: AtomicU64,
     agenda: Agenda,
     index: Index,
+    columns: Arc<Columns>,
 }
 
 impl Shared {
@@ -207,6 +211,7 @@ impl Partition {
                 unsplittable_bytes: AtomicU64::new(0),
                 agenda,
                 index,
+                columns: Columns::new(setup.columns),
             }),
         })
     }

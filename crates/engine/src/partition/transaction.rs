@@ -623,6 +623,7 @@ impl<'p> Transaction<'p> {
         // A commit outside the store's limits would stop the partition; it is refused instead.
         self.commit.check()?;
         self.index.submitted(&self.partition.shared.index, self.lsn);
+        self.partition.shared.columns.note(self.lsn, self.staged.iter().map(|(key, _)| key));
         let state = &mut *self.state;
         state.next_lsn = self.lsn + 1;
         state.totals = self.totals;

@@ -34,6 +34,8 @@ enum Way {
     #[default]
     Candidates,
     Scan,
+    /// As `Scan`, from a copy of a few paths.
+    Columns,
     Walk(String),
     Counted(&'static str),
     Covered(String),
@@ -79,6 +81,10 @@ impl Report {
 
     pub(super) fn scan(&mut self) {
         self.way = Way::Scan;
+    }
+
+    pub(super) fn columns(&mut self) {
+        self.way = Way::Columns;
     }
 
     pub(super) fn walk(&mut self, text: &str) {
@@ -220,6 +226,7 @@ impl std::fmt::Display for Report {
         match &self.way {
             Way::Candidates => writeln!(out, "items found by index")?,
             Way::Scan => writeln!(out, "all items of the span")?,
+            Way::Columns => writeln!(out, "all items of the span, by columns")?,
             Way::Walk(text) => writeln!(out, "in order of {text}, until the page is full")?,
             Way::Counted(by) => writeln!(out, "counted by {by}, no items")?,
             Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,

@@ -8,12 +8,14 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `run`: the page itself; `sorted` (with `best` and `window`), `ranked`, `whole` and `covered` are kinds of it. `held`: pages that are ready
-//!   already. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors. `walk`: an index in order.
+//! - `run`: the page itself; `sorted` (with `best` and `window`), `ranked`, `whole` and `covered` are kinds of it. `columns`: groups
+//!   without items. `held`: pages that are ready already. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors.
+//!   `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
 mod best;
 pub(crate) mod charge;
+mod columns;
 mod covered;
 mod explain;
 pub mod held;

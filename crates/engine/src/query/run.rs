@@ -407,13 +407,21 @@ impl<'q> Run<'q> {
 
     fn push_stored(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
         self.report.scan();
+        if let Some(flow) = self.push_columns(execution)? {
+            return Ok(flow);
+        }
         self.foresee_all()?;
+        let mut making = self.make_columns()?;
         let mut flow = Flow::More;
-        self.visit(&mut |run, _, item, document| {
+        self.visit(&mut |run, key, item, document| {
             run.count(document.len());
+            making.push(run, key, item.number, document);
             flow = run.push_row(execution, item, readable(document))?;
             Ok(flow)
         })?;
+        if flow == Flow::More {
+            self.keep_columns(making);
+        }
         Ok(flow)
     }
 
@@ -589,7 +597,7 @@ impl<'q> Run<'q> {
     // ---- time
 
     /// Takes steps from those that the page was given.
-    fn spend(&mut self, steps: u64) -> Ran<()> {
+    pub fn spend(&mut self, steps: u64) -> Ran<()> {
         self.steps_left = self.steps_left.checked_sub(steps).ok_or(Failed::Lengthy)?;
         Ok(())
     }

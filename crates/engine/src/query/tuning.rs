@@ -28,6 +28,9 @@ pub struct Tuning {
     pub scan_cost: u64,
     /// Partitions of at most so many items are thought to be in memory, where loading costs a third.
     pub remembered_items: u64,
+    /// Columns are made of partitions from so many items on, when they are asked for so many times.
+    pub column_items_min: u64,
+    pub column_asks: u32,
 }
 
 impl Default for Tuning {
@@ -45,6 +48,8 @@ impl Default for Tuning {
             load_cost: 8,
             scan_cost: 2,
             remembered_items: 20_000,
+            column_items_min: 1_000,
+            column_asks: 2,
         }
     }
 }

@@ -45,9 +45,17 @@ impl Run<'_> {
             return Ok(self.rest(delivered, order, ranked.is_done()));
         }
         let mut execution = Execution::resume(self.query.prepared, 0, delivered);
-        // How rare a word is depends on all items, whatever the filter says.
-        let candidates = if self.query.prepared.needs().rank { None } else { self.candidates()? };
-        if self.push_all(&mut execution, candidates, order == Order::Created)? == Flow::More {
+        let created = order == Order::Created;
+        let pushed = if created { None } else { self.push_checked(&mut execution)? };
+        let flow = match pushed {
+            Some(flow) => flow,
+            None => {
+                // How rare a word is depends on all items, whatever the filter says.
+                let candidates = if self.query.prepared.needs().rank { None } else { self.candidates()? };
+                self.push_all(&mut execution, candidates, created)?
+            }
+        };
+        if flow == Flow::More {
             self.finish(&mut execution)?;
         }
         Ok(self.rest(delivered, order, execution.is_done()))

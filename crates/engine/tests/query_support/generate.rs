@@ -67,6 +67,8 @@ pub fn tuning(dice: &mut Dice) -> Tuning {
         load_cost: pick([0, 1, 8]) as u64,
         scan_cost: pick([0, 2, 50]) as u64,
         remembered_items: pick([0, 0, 20_000]) as u64,
+        column_items_min: pick([0, 0, 1_000]) as u64,
+        column_asks: pick([1, 1, 2]) as u32,
     }
 }
 
@@ -146,7 +148,7 @@ fn constant(dice: &mut Dice) -> String {
     scalar(dice)
 }
 
-fn predicate(dice: &mut Dice, depth: usize) -> String {
+pub fn predicate(dice: &mut Dice, depth: usize) -> String {
     if depth > 0 && dice.one_in(2) {
         let (a, b) = (predicate(dice, depth - 1), predicate(dice, depth - 1));
         return match dice.below(5) {

@@ -108,6 +108,16 @@ impl Case {
         case
     }
 
+    /// Writes or deletes one of the items that cases are made of.
+    pub fn change(&self, dice: &mut Dice) {
+        let at = dice.below(70);
+        if dice.one_in(3) {
+            let _ = self.fixture.delete(&generate::partition_key(at), &format!("i{at}"));
+        } else {
+            self.fixture.upsert(&generate::item(dice, at)).unwrap();
+        }
+    }
+
     pub fn keep_nothing(&mut self) {
         self.held = None;
     }
@@ -268,6 +278,11 @@ impl Case {
             Err(error) => Err(error.message),
         }
     }
+}
+
+/// A random condition, of conditions nested so deep.
+pub fn predicate(dice: &mut Dice, depth: usize) -> String {
+    generate::predicate(dice, depth)
 }
 
 fn unordered(mut rows: Vec<String>) -> Vec<String> {

@@ -40,6 +40,7 @@ pub use entries::{Entries, Entry, EntryView};
 pub use estimate::Estimate;
 pub use scheme::Composite;
 pub use search::VectorForm;
+pub(super) use view::items_range;
 pub use view::{IndexedPath, Items, PartitionView, PathNumber, SpatialPath, TextPath, VectorPath};
 pub(super) use write::Stage;
 

@@ -98,7 +98,7 @@ pub struct VectorPath {
 
 /// A consistent view of a partition for one page of a query.
 pub struct PartitionView {
-    pub(super) shared: Arc<Shared>,
+    pub(in crate::partition) shared: Arc<Shared>,
     range_id: u32,
     min: Epk,
     max: Epk,
@@ -435,7 +435,7 @@ impl PartitionView {
 /// Sees the key of an item, the item without its document, and the document.
 pub type ItemVisit<'v> = dyn FnMut(&[u8], &Item, &[u8]) -> ControlFlow<()> + 'v;
 
-fn items_range(span: &Span) -> KeyRange {
+pub(in crate::partition) fn items_range(span: &Span) -> KeyRange {
     match span {
         Span::All => KeyRange::all(),
         Span::Epk { min, max } => keys::items_in_epk_range(min.as_bytes(), max.as_bytes()),

@@ -1,0 +1,312 @@
+//! Groups and aggregates from columns: what reading items would give, without reading them.
+//!
+//! Rows come in the order of the items' keys, changed and deferred ones in their places from the page's own snapshot, and
+//! everything is counted as if items had been read the way they would have been: all of them in a row, or those that the entries
+//! of a path lead to when each of them is checked. A client sees no difference but the time.
+
+use std::ops::{Range, RangeBounds};
+
+use bytes::Bytes;
+use orrery_query::access::Check;
+use orrery_query::columns::{Column, ColumnQuery, ColumnRun, ColumnSource, LookedUp};
+use orrery_query::{Execution, Flow};
+
+use super::lookup::{self, Bound, Lookup};
+use super::run::{Ran, Run};
+use crate::columns::{Building, ColumnSet, Ready, SetBuilder};
+use crate::item::{Item, readable};
+use crate::partition::{Span, rows_of};
+
+/// Rows of columns that are one step of a page.
+const STEP_ROWS: usize = 32;
+/// Rows between two looks at whether anybody waits.
+const LOOK_ROWS: usize = 16 * 1_024;
+/// Rows between two looks at how large a set has become.
+const SIZE_ROWS: usize = 4 * 1_024;
+/// A query that would not read all items has to be asked once more for each so many of them before they are read for it.
+const ITEMS_PER_ASK: u64 = 16 * 1_024;
+
+/// A place among the rows where the item itself is asked.
+struct Place {
+    row: usize,
+    key: Bytes,
+    /// What the set has there is out of date, if it has anything.
+    changed: bool,
+    /// The set has a row of this key.
+    stored: bool,
+    item: Option<Item>,
+}
+
+/// A check of each entry of a path, instead of which a column is read.
+struct Checked<'f> {
+    source: usize,
+    check: &'f Check,
+}
+
+/// Columns that are made while all items are looked at.
+pub(super) struct Making {
+    building: Option<Building>,
+    rows: usize,
+}
+
+/// What a page has seen, as if it had read everything, and as if it had looked it up.
+#[derive(Default)]
+struct Seen {
+    items: u64,
+    bytes: u64,
+    looked_up: LookedUp,
+}
+
+impl<'q> Run<'q> {
+    /// Adds all items of the span from columns; `None` if there are none for this query.
+    pub fn push_columns(&mut self, execution: &mut Execution<'q>) -> Ran<Option<Flow>> {
+        if self.query.tuning.column_asks == 0 || !self.view.columns().is_noting() {
+            return Ok(None);
+        }
+        let Some(query) = self.query.prepared.column_query() else { return Ok(None) };
+        let Some(ready) = self.view.ready_columns(query.sources())? else { return Ok(None) };
+        let Some(seen) = self.over_columns(&query, &ready, None, execution)? else { return Ok(None) };
+        self.metrics.loaded_items += seen.items;
+        self.metrics.loaded_bytes += seen.bytes;
+        self.report.columns();
+        Ok(Some(Flow::More))
+    }
+
+    /// The same for a query whose items would be found by checking all entries of one of its paths.
+    pub fn push_checked(&mut self, execution: &mut Execution<'q>) -> Ran<Option<Flow>> {
+        let tuning = &self.query.tuning;
+        let all = matches!(self.query.span, Span::All);
+        if !all || tuning.column_asks == 0 || self.view.item_count() < tuning.column_items_min {
+            return Ok(None);
+        }
+        let Some(Bound { lookup: Lookup::Scan { scan, .. }, .. }) =
+            lookup::bind(self.filter, self.view, self.query.span, false)
+        else {
+            return Ok(None);
+        };
+        let (Some(check), Some(names), true) = (&scan.check, scan.place.names(), scan.is_of_all()) else {
+            return Ok(None);
+        };
+        let Some(mut query) = self.query.prepared.column_query() else { return Ok(None) };
+        let Some(source) = query.sources().iter().position(|source| source.is_path(&names)) else {
+            return Ok(None);
+        };
+        let Some(ready) = self.view.ready_columns(query.sources())? else {
+            self.make_columns_now(&query)?;
+            return Ok(None);
+        };
+        query.look_up(source, check);
+        let Some(seen) = self.over_columns(&query, &ready, Some(Checked { source, check }), execution)?
+        else {
+            return Ok(None);
+        };
+        self.metrics.index_entries += seen.looked_up.entries;
+        let candidates = seen.looked_up.candidates;
+        if candidates <= lookup::candidates_max(tuning, self.view.item_count()) as u64 {
+            self.report.candidates(candidates);
+            self.metrics.loaded_items += candidates;
+            self.metrics.loaded_bytes += seen.looked_up.candidate_bytes;
+        } else {
+            self.report.gave_up();
+            self.metrics.loaded_items += seen.items;
+            self.metrics.loaded_bytes += seen.bytes;
+        }
+        self.report.columns();
+        Ok(Some(Flow::More))
+    }
+
+    /// Adds the rows of the span. `None`, and nothing added, where entries would not have told what is checked.
+    fn over_columns(
+        &mut self,
+        query: &ColumnQuery,
+        ready: &Ready,
+        checked: Option<Checked<'_>>,
+        execution: &mut Execution<'q>,
+    ) -> Ran<Option<Seen>> {
+        let set = &ready.set;
+        let Some(Some(columns)) = set.columns(query.sources()) else { return Ok(None) };
+        if checked.as_ref().is_some_and(|checked| !columns[checked.source].is_plain()) {
+            return Ok(None);
+        }
+        let span = self.query.span;
+        let rows = rows_of(set, span).0;
+        self.spend((rows.len() / STEP_ROWS) as u64)?;
+        let places = self.places(ready, &columns)?;
+        let source = checked.as_ref().map(|checked| &query.sources()[checked.source]);
+        if source.is_some_and(|source| places.iter().any(|place| !tells(place, source))) {
+            return Ok(None);
+        }
+        let renews = ready.is_to_renew() && matches!(span, Span::All);
+        let mut renewed = renews.then(|| SetBuilder::like(set));
+        let mut run = ColumnRun::new(query, self.query.prepared, columns, &set.numbers, &set.sizes);
+        let mut seen = Seen::default();
+        let mut at = rows.start;
+        for place in &places {
+            self.push_rows(set, &mut run, at..place.row, &mut seen, execution)?;
+            if let Some(renewed) = &mut renewed {
+                renewed.append(set, at..place.row);
+                match &place.item {
+                    Some(item) if place.changed => {
+                        renewed.push(&place.key, item.number, item.document.len(), item.body());
+                    }
+                    None => {}
+                    Some(_) => renewed.append(set, place.row..place.row + 1),
+                }
+            }
+            at = place.row + usize::from(place.stored);
+            if let Some(item) = &place.item {
+                self.push_place(item, checked.as_ref().zip(source), &mut seen, execution)?;
+            }
+        }
+        self.push_rows(set, &mut run, at..rows.end, &mut seen, execution)?;
+        let by_rows = run.looked_up();
+        seen.looked_up.entries += by_rows.entries;
+        seen.looked_up.candidates += by_rows.candidates;
+        seen.looked_up.candidate_bytes += by_rows.candidate_bytes;
+        if let Some(mut renewed) = renewed {
+            renewed.append(set, at..rows.end);
+            self.view.columns().renew(renewed, ready, self.view.position().lsn);
+        }
+        Ok(Some(seen))
+    }
+
+    /// Where items are asked, in the order of their keys, and the items as the page sees them.
+    fn places(&mut self, ready: &Ready, columns: &[&Column]) -> Ran<Vec<Place>> {
+        let set = &ready.set;
+        let (rows, range) = rows_of(set, self.query.span);
+        let mut places: Vec<Place> = Vec::new();
+        for key in &ready.changed {
+            if (range.start.clone(), range.end.clone()).contains(key) {
+                let found = set.find(key);
+                let (row, key) = (found.unwrap_or_else(|row| row), key.clone());
+                places.push(Place { row, key, changed: true, stored: found.is_ok(), item: None });
+            }
+        }
+        for row in columns.iter().flat_map(|column| column.deferred()) {
+            let row = *row as usize;
+            if rows.contains(&row) {
+                let key = set.key(row).into();
+                places.push(Place { row, key, changed: false, stored: true, item: None });
+            }
+        }
+        // New keys stand before the row that they come before; of one key the change counts.
+        places.sort_by(|left, right| {
+            let left = (left.row, left.stored, &left.key, !left.changed);
+            left.cmp(&(right.row, right.stored, &right.key, !right.changed))
+        });
+        places.dedup_by(|later, earlier| later.stored && earlier.stored && later.row == earlier.row);
+        for place in &mut places {
+            self.check_cancelled()?;
+            place.item = self.look_at(&place.key)?;
+        }
+        Ok(places)
+    }
+
+    fn push_place(
+        &mut self,
+        item: &Item,
+        checked: Option<(&Checked<'_>, &ColumnSource)>,
+        seen: &mut Seen,
+        execution: &mut Execution<'q>,
+    ) -> Ran<()> {
+        seen.items += 1;
+        seen.bytes += item.document.len() as u64;
+        if let Some((checked, source)) = checked {
+            let value = source.read(item.body()).to_value();
+            seen.looked_up.entries += u64::from(!value.is_undefined());
+            if value.is_undefined() || !self.query.prepared.passes(checked.check, &value)? {
+                return Ok(());
+            }
+            seen.looked_up.candidates += 1;
+            seen.looked_up.candidate_bytes += item.document.len() as u64;
+        }
+        self.push(execution, item)?;
+        Ok(())
+    }
+
+    fn push_rows(
+        &mut self,
+        set: &ColumnSet,
+        run: &mut ColumnRun<'_>,
+        rows: Range<usize>,
+        seen: &mut Seen,
+        execution: &mut Execution<'q>,
+    ) -> Ran<()> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let part = rest.start..rest.end.min(rest.start + LOOK_ROWS);
+            self.query.check_cancelled()?;
+            seen.items += part.len() as u64;
+            seen.bytes += set.sizes[part.clone()].iter().map(|size| u64::from(*size)).sum::<u64>();
+            let before = execution.matched();
+            run.push(part.clone(), execution)?;
+            self.metrics.matched_items += execution.matched() - before;
+            rest.start = part.end;
+        }
+        Ok(())
+    }
+
+    // ---- making them
+
+    /// What becomes columns while all items are looked at; nothing, most often.
+    pub fn make_columns(&mut self) -> Ran<Making> {
+        let none = Making { building: None, rows: 0 };
+        let tuning = &self.query.tuning;
+        let all = matches!(self.query.span, Span::All);
+        if !all || tuning.column_asks == 0 || self.view.item_count() < tuning.column_items_min {
+            return Ok(none);
+        }
+        let Some(query) = self.query.prepared.column_query() else { return Ok(none) };
+        let building = self.view.begin_columns(query.sources(), tuning.column_asks)?;
+        Ok(Making { building, rows: 0 })
+    }
+
+    /// Looks at all items for no other reason.
+    fn make_columns_now(&mut self, query: &ColumnQuery) -> Ran<()> {
+        // Where steps are few this is left to whoever has more.
+        if self.foresee_all().is_err() {
+            return Ok(());
+        }
+        let more = u32::try_from(self.view.item_count() / ITEMS_PER_ASK).unwrap_or(u32::MAX);
+        let asks = self.query.tuning.column_asks.saturating_add(more);
+        let building = self.view.begin_columns(query.sources(), asks)?;
+        if building.is_none() {
+            return Ok(());
+        }
+        let mut making = Making { building, rows: 0 };
+        self.visit(&mut |run, key, item, document| {
+            making.push(run, key, item.number, document);
+            Ok(if making.building.is_some() { Flow::More } else { Flow::Stop })
+        })?;
+        self.keep_columns(making);
+        Ok(())
+    }
+
+    /// All items were looked at.
+    pub fn keep_columns(&mut self, making: Making) {
+        if let Some(building) = making.building {
+            self.view.columns().install(building, self.view.position().lsn);
+        }
+    }
+}
+
+/// Whether an index entry tells the value that an item has.
+fn tells(place: &Place, source: &ColumnSource) -> bool {
+    let Some(item) = &place.item else { return true };
+    let mut encoded = Vec::new();
+    orrery_index::encode_value(&mut encoded, &source.read(item.body()).to_value());
+    orrery_index::decode(&encoded).is_some()
+}
+
+impl Making {
+    pub fn push(&mut self, run: &Run<'_>, key: &[u8], number: u64, document: &[u8]) {
+        let Some(building) = &mut self.building else { return };
+        building.builder.push(key, number, document.len(), readable(document));
+        self.rows += 1;
+        if self.rows.is_multiple_of(SIZE_ROWS)
+            && !run.view.columns().budget().has_room_for(building.builder.size_bytes())
+        {
+            self.building = None;
+        }
+    }
+}
