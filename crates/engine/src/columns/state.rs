@@ -275,3 +275,72 @@ impl State {
         self.asked.iter().find(|asked| asked.source == *source).map_or(0, |asked| asked.last)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orrery_model::{ParseOptions, Raw, parse_json};
+    use orrery_query::{Prepared, QueryEnv};
+
+    fn sources(text: &str) -> Vec<ColumnSource> {
+        let query = orrery_sql::parse_query(text).unwrap();
+        let prepared = Prepared::new(&query, &[], &QueryEnv::default()).unwrap();
+        prepared.column_query().unwrap().sources().to_vec()
+    }
+
+    fn fill(building: &mut Building, rows: u64) {
+        let document = parse_json(br#"{"a":1}"#, &ParseOptions::default()).unwrap();
+        for row in 0..rows {
+            let key = row.to_be_bytes();
+            building.builder.push(&key, row, document.len(), Raw::document(&document).unwrap());
+        }
+    }
+
+    fn noted(columns: &Columns, lsn: u64, row: u64) {
+        columns.note(lsn, [Bytes::copy_from_slice(&row.to_be_bytes())].iter());
+    }
+
+    #[test]
+    fn a_set_is_for_views_from_its_base_on_and_names_what_was_changed_since() {
+        let columns = Columns::new(Arc::new(ColumnBudget::new(1 << 20)));
+        let wanted = sources("SELECT VALUE SUM(c.a) FROM c");
+        assert!(!columns.ask(&wanted, 2) && columns.ask(&wanted, 2));
+        noted(&columns, 3, 1);
+        columns.announce(4, 10);
+        // The commit of LSN 4 may not be in this view, and nobody has noted it.
+        assert!(columns.begin(&wanted, 3, 10).is_none());
+        let mut building = columns.begin(&wanted, 5, 10).unwrap();
+        noted(&columns, 5, 2);
+        noted(&columns, 6, 3);
+        noted(&columns, 7, 2);
+        fill(&mut building, 10);
+        columns.install(building, 5);
+        assert!(columns.ready(&wanted, 4).is_none(), "an older view");
+        let ready = columns.ready(&wanted, 6).unwrap();
+        let rows: Vec<_> = ready.changed.iter().map(|key| ready.set.find(key)).collect();
+        assert_eq!(rows, [Ok(2), Ok(3)]);
+        assert!(columns.ready(&sources("SELECT VALUE SUM(c.a + c.b) FROM c"), 6).is_none());
+        // Made anew from a view that holds the commit of LSN 6.
+        let mut renewed = SetBuilder::like(&ready.set);
+        renewed.append(&ready.set, 0..10);
+        columns.renew(renewed, &ready, 6);
+        let ready = columns.ready(&wanted, 8).unwrap();
+        assert_eq!((ready.set.base, ready.changed.len()), (6, 1));
+    }
+
+    #[test]
+    fn a_set_is_given_up_when_much_is_written_and_what_was_begun_before_is_of_no_use() {
+        let columns = Columns::new(Arc::new(ColumnBudget::new(1 << 20)));
+        let wanted = sources("SELECT VALUE SUM(c.a) FROM c");
+        columns.announce(0, 10);
+        let mut late = columns.begin(&wanted, 0, 10).unwrap();
+        fill(&mut late, 10);
+        for row in 0..=NOTED_FEW as u64 {
+            noted(&columns, row + 1, row);
+        }
+        assert!(!columns.is_noting());
+        columns.announce(5_000, 10);
+        columns.install(late, 0);
+        assert!(columns.ready(&wanted, 5_000).is_none());
+    }
+}
