@@ -35,6 +35,7 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
         throttling: config.throttling,
         burst: config.burst,
         serverless: config.serverless,
+        column_bytes_max: column_bytes(config),
         durability: match config.durability {
             Durability::Strict => orrery_storage::Durability::Strict,
             Durability::Relaxed => orrery_storage::Durability::Relaxed,
@@ -53,9 +54,15 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
     Ok((Nosql(service), Arc::new(Opened { account, store, faults })))
 }
 
+/// The part of the cache that columns may take; blocks and items have the rest.
+fn column_bytes(config: &Config) -> u64 {
+    config.cache_size_bytes / 4
+}
+
 fn open_directory(config: &Config) -> Result<EmbeddedStore> {
     let path = config.data_dir.as_path();
-    let options = EmbeddedOptions { cache_bytes: config.cache_size_bytes, ..EmbeddedOptions::default() };
+    let cache_bytes = config.cache_size_bytes - column_bytes(config);
+    let options = EmbeddedOptions { cache_bytes, ..EmbeddedOptions::default() };
     EmbeddedStore::open(path, options)
         .with_context(|| format!("cannot open the data directory {}", path.display()))
 }
