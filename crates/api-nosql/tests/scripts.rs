@@ -82,9 +82,10 @@ fn with_error(source: &str) -> String {
             const script = {};
             script.apply(undefined, arguments);
             const link = __.getSelfLink();
+            const undo = () => {{ throw new Error('undone'); }};
             const later = (turns) => __.readDocuments(link, {{ pageSize: 1 }}, () => {{
-                if (turns > 0) later(turns - 1); else throw new Error('undone');
-            }});
+                if (turns > 0) later(turns - 1); else undo();
+            }}) || undo();
             later(600);
         }}",
         source.trim_end().trim_end_matches(';')

@@ -5,7 +5,7 @@
 //   take()                        the oldest operation that waits, or null: its kind, link, body, options and whether
 //                                 its callback can see what comes of it; then exactly one of
 //   done(text, continuation)      … it succeeded: its callback runs
-//   fail(status, text)            … it failed: its callback runs with the error, or without one the error is thrown
+//   fail(error, status, text)     … it failed: its callback runs with the error, or without one the error is thrown
 //   body(), requestBody()         what the script leaves behind, as JSON text
 //   problem()                     what was thrown where nobody could catch it
 //
@@ -16,6 +16,7 @@
   const { stringify, parse } = JSON;
   const { isArray } = Array;
   const { apply } = Reflect;
+  const define = Object.defineProperty;
   const NativeError = Error;
   const NativePromise = Promise;
   const { then } = Promise.prototype;
@@ -407,13 +408,6 @@
     Object.defineProperty(globalThis, name, { value: globals[name], writable: true, configurable: true, enumerable: false });
   }
 
-  function failed(status, words) {
-    const error = new NativeError(words);
-    error.number = status;
-    error.body = words;
-    return error;
-  }
-
   return {
     call(script, argumentsText) {
       Message.setText(request, host.requestBody);
@@ -443,8 +437,10 @@
       if (notModified) options.notModified = true;
       callback(undefined, resource === undefined ? undefined : parse(resource), options);
     },
-    fail(status, words) {
-      const error = failed(status, words);
+    fail(error, status, words) {
+      define(error, 'message', { value: words, writable: true, configurable: true, enumerable: false });
+      error.number = status;
+      error.body = words;
       const { callback } = current;
       if (typeof callback !== 'function') throw error;
       callback(error, undefined, {});

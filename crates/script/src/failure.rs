@@ -1,6 +1,6 @@
 //! What a failed script says: the exception, where it came from, and what kind of end it was.
 
-use rquickjs::{Ctx, Object, Value};
+use rquickjs::{Ctx, Exception, Object, Value, qjs};
 
 use crate::sandbox::{API_FILE, GUARDS_FILE};
 
@@ -66,6 +66,22 @@ impl Failure {
             _ => FailureKind::Threw,
         };
         Failure { kind, exception, stack, number: number.map(|number| number as u32) }
+    }
+}
+
+/// An error that knows nothing of where it was made: it gets its stack where the script throws it.
+#[allow(unsafe_code)]
+pub(crate) fn without_stack<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Value<'js>> {
+    let example = Exception::from_message(ctx.clone(), "")?;
+    let raw = ctx.as_raw().as_ptr();
+    // SAFETY: the context is alive and in use by this thread; the value is new, and given to one owner.
+    unsafe {
+        let class = qjs::JS_GetClassID(example.as_object().as_raw());
+        let error = qjs::JS_NewObjectClass(raw, class);
+        if qjs::JS_IsException(error) {
+            return Err(rquickjs::Error::Exception);
+        }
+        Ok(Value::from_raw(ctx.clone(), error))
     }
 }
 

@@ -4,7 +4,7 @@ use rquickjs::{Array, Ctx, Object, Value};
 
 use crate::bytecode;
 use crate::collection::{Collection, Operation, OperationError, Options};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{self, Failure, FailureKind};
 use crate::image::{self, Image, Ready};
 use crate::limits::{LAST_PART, Limits, Until};
 use crate::program::Program;
@@ -143,7 +143,8 @@ impl<'js> Script<'js> {
                     let () = self.driver.done.call((done.resource, done.continuation, done.not_modified))?;
                 }
                 Err(error) => {
-                    let () = self.driver.fail.call((error.status, error.message))?;
+                    let thrown = failure::without_stack(ctx)?;
+                    let () = self.driver.fail.call((thrown, error.status, error.message))?;
                 }
             }
         }

@@ -153,8 +153,8 @@ fn sloppy_and_modern_code_both_run() {
 #[test]
 fn an_operation_that_fails_tells_its_callback_or_ends_the_script() {
     check(
-        "function () { __.readDocument('x', function (err) { __.response.setBody([err.number, err.message, err.body === err.message]); }); }",
-        r#"[404,"{\"Errors\":[\"Resource Not Found\"]}",true]"#,
+        "function () { __.readDocument('x', function (err) { __.response.setBody([err.number, err.message, err.body === err.message, err instanceof Error, Object.keys(err), String(err)]); }); }",
+        r#"[404,"{\"Errors\":[\"Resource Not Found\"]}",true,true,["number","body"],"Error: {\"Errors\":[\"Resource Not Found\"]}"]"#,
     );
     let failure = failure("function () { __.readDocument('x'); }");
     assert_eq!((failure.kind, failure.number), (FailureKind::Threw, Some(404)));
@@ -169,6 +169,10 @@ fn thrown_errors_say_line_column_and_code() {
     assert_eq!(thrown.exception, "Error: no luck");
     assert!(thrown.stack.starts_with("   at inner (test.js:4:"), "{}", thrown.stack);
     assert!(thrown.stack.contains("\n   at outer (test.js:2:"), "{}", thrown.stack);
+    let passed_on = failure(
+        "function outer() {\n  __.readDocument('x', function found(err) {\n    if (err) throw err;\n  });\n}",
+    );
+    assert!(passed_on.stack.starts_with("   at found (test.js:3:"), "{passed_on:?}");
     let coded = failure("function () { throw new Error(1234, 'coded'); }");
     assert_eq!((coded.exception.as_str(), coded.number), ("Error: coded", Some(1234)));
     assert_eq!(failure("function () { throw 'just text'; }").exception, "just text");

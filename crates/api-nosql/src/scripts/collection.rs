@@ -16,6 +16,10 @@ use crate::rid::{ContainerRid, Rid, database_rid};
 /// Items of a page when the script does not say.
 pub const PAGE_ITEMS: usize = 1_000;
 
+/// What the service says to a script that reaches for another logical partition.
+const OTHER_KEY: &str = "Requests originating from scripts cannot reference partition keys other than the one for \
+                         which client request was submitted.";
+
 /// Names of the container that a script runs in.
 #[derive(Clone)]
 pub struct Place {
@@ -237,6 +241,7 @@ pub fn refused(error: &Error) -> OperationError {
         Kind::AlreadyExists => ALREADY_EXISTS,
         Kind::UniqueKeyViolated => "Unique index constraint violation.",
         Kind::PreconditionFailed => PRECONDITION_FAILED,
+        Kind::PartitionKeyMismatch => OTHER_KEY,
         _ => error.message.as_str(),
     };
     OperationError { status: status_of(error.kind).0.as_u16(), message: errors_json(message) }
