@@ -25,6 +25,7 @@ mod heap;
 mod image;
 mod limits;
 mod pool;
+mod priority;
 mod program;
 mod run;
 mod sandbox;

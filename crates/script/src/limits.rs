@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::priority;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// From the first statement to the last callback, retries included.
@@ -33,6 +35,12 @@ impl Until {
     /// Until a moment, whoever waits.
     pub fn moment(deadline: Instant) -> Until {
         Until { deadline, gone: Arc::default() }
+    }
+
+    /// Asked in every loop of a script and between its operations.
+    pub(crate) fn is_over_now(&self) -> bool {
+        priority::look();
+        self.is_over()
     }
 
     pub fn is_over(&self) -> bool {

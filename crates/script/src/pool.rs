@@ -5,8 +5,9 @@
 //! its place, and the stuck one can no longer commit anything, because it must [`Claim`] the answer first. Threads that
 //! were given up are counted; when too many are, scripts are refused until one of them ends.
 //!
-//! On Linux scripts run at a lower priority than requests, so that a script that burns its five seconds on every core
-//! leaves the latency of everybody else alone.
+//! On Linux scripts run at a lower priority than requests, and at a still lower one once they have taken long
+//! ([`priority`]), so that a script that burns its five seconds on every core leaves the latency of everybody else alone.
+//! A thread cannot come back from there: it ends with its script, and another takes its place.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -17,13 +18,12 @@ use std::time::{Duration, Instant};
 use futures_channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
+use crate::priority;
+
 /// Room for QuickJS's own stack limit and for what the database does between a script's turns.
 const THREAD_STACK_BYTES: usize = 4 * 1024 * 1024;
 /// How often running scripts are looked at.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
-/// Lower than requests; and lowest, for a thread that was given up.
-#[cfg(target_os = "linux")]
-const NICE: (i32, i32) = (5, 19);
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -242,8 +242,8 @@ fn spawn_worker(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refused> 
 }
 
 impl Shared {
-    fn work(&self) {
-        let thread = lower_priority();
+    fn work(self: Arc<Shared>) {
+        let thread = priority::lower();
         let mut state = self.state.lock();
         loop {
             let Some(job) = state.waiting.pop_front() else {
@@ -271,6 +271,7 @@ impl Shared {
                 Running { state: job.state.clone(), refuse: job.refuse.clone(), give_up_at, thread };
             state.running.insert(number, running);
             drop(state);
+            priority::begin();
             let claim = Claim { state: job.state.clone(), gone: job.gone };
             let run = job.run;
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&claim))).is_err();
@@ -283,6 +284,13 @@ impl Shared {
             if job.state.load(Ordering::Acquire) == GIVEN_UP {
                 // Another thread has this one's place.
                 state.given_up -= 1;
+                return;
+            }
+            if priority::has_fallen() {
+                state.threads -= 1;
+                if !state.waiting.is_empty() {
+                    let _ = spawn_worker(&self, &mut state);
+                }
                 return;
             }
         }
@@ -314,7 +322,7 @@ impl Shared {
             for number in stuck {
                 let Some(running) = state.running.remove(&number) else { continue };
                 tracing::warn!("a script did not stop in time; its thread is given up");
-                lowest_priority(running.thread);
+                priority::lowest(running.thread);
                 state.threads -= 1;
                 state.given_up += 1;
                 (running.refuse)(Refused::Stuck);
@@ -325,36 +333,6 @@ impl Shared {
         }
     }
 }
-
-/// Lowers this thread's priority, and tells which thread it is.
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-fn lower_priority() -> i32 {
-    // SAFETY: plain system calls without pointers. On Linux they are about the calling thread alone.
-    unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, NICE.0);
-        libc::syscall(libc::SYS_gettid) as i32
-    }
-}
-
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code)]
-fn lowest_priority(thread: i32) {
-    if let Ok(thread) = u32::try_from(thread) {
-        // SAFETY: as above. The thread still runs: it has not come back from its job.
-        unsafe {
-            libc::setpriority(libc::PRIO_PROCESS, thread, NICE.1);
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lower_priority() -> i32 {
-    0
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lowest_priority(_thread: i32) {}
 
 #[cfg(test)]
 mod tests {
@@ -438,6 +416,32 @@ mod tests {
         drop(running);
         assert_eq!(seen.recv().unwrap(), Some(false));
         assert_eq!(wait(pool.run(Duration::from_secs(9), |claim| claim.take())), Ok(true));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_has_worked_for_long_is_replaced() {
+        let pool = pool(1, 8, 2);
+        let nice = |_: &Claim| {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let rest = stat.rsplit_once(')').unwrap().1.to_owned();
+            (std::thread::current().id(), rest.split_whitespace().nth(16).unwrap().parse::<i32>().unwrap())
+        };
+        let (first, usual) = wait(pool.run(Duration::from_secs(9), nice)).unwrap();
+        assert_eq!(
+            wait(pool.run(Duration::from_secs(9), nice)),
+            Ok((first, usual)),
+            "one thread for short work"
+        );
+        let long = pool.run(Duration::from_secs(99), move |claim| {
+            while nice(claim).1 == usual {
+                priority::look();
+            }
+            nice(claim)
+        });
+        assert_eq!(wait(long), Ok((first, 10)));
+        let (next, nice_again) = wait(pool.run(Duration::from_secs(9), nice)).unwrap();
+        assert!(next != first && nice_again == usual, "{nice_again}");
     }
 
     #[test]

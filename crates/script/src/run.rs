@@ -121,12 +121,12 @@ impl<'js> Script<'js> {
         let mut operations = 0;
         loop {
             while ctx.execute_pending_job() {
-                if until.is_over() {
+                if until.is_over_now() {
                     return Err(Ended::Failure(Failure::timed_out()));
                 }
             }
             let Some(asked) = self.driver.take.call::<_, Option<Array<'js>>>(())? else { break };
-            if until.is_over() {
+            if until.is_over_now() {
                 return Err(Ended::Failure(Failure::timed_out()));
             }
             operations += 1;

@@ -43,7 +43,7 @@ impl Sandbox {
         let until = Rc::new(RefCell::new(until));
         let (flag, asked) = (interrupted.clone(), until.clone());
         runtime.set_interrupt_handler(Some(Box::new(move || {
-            let over = asked.borrow().is_over();
+            let over = asked.borrow().is_over_now();
             if over {
                 flag.set(true);
             }
