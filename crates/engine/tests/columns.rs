@@ -6,7 +6,7 @@
 mod items_support;
 mod query_support;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use items_support::{Fixture, key, parts, wait};
 use orrery_engine::{EngineConfig, Operation, Partition, QueryPage, QueryPosition, Scope, Tuning, Write};
@@ -17,17 +17,20 @@ use serde_json::json;
 
 const CASES: u64 = 40;
 
+/// Pages that columns put in order.
+static ORDERED: AtomicU64 = AtomicU64::new(0);
+
 fn environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 /// Columns from the first query on, or none at all.
 fn tuned(tuning: Tuning, columns: bool) -> Tuning {
-    Tuning { column_items_min: 0, column_asks: u32::from(columns), ..tuning }
+    Tuning { column_items_min: 0, column_asks: u32::from(columns), column_sort_asks: 0, ..tuning }
 }
 
 fn by_columns(page: &QueryPage) -> bool {
-    page.report.to_string().starts_with("all items of the span, by columns")
+    page.report.to_string().lines().next().is_some_and(|way| way.ends_with("by columns"))
 }
 
 /// Everything a client can see of a page, and the way to the next.
@@ -56,6 +59,8 @@ fn compare(case: &mut Case, partition: &Partition, scope: &Scope, query: &Prepar
             let page = case.page(partition, scope, query, from.as_ref(), 7);
             page.map_err(|error| format!("{error:?}")).map(|(rows, page)| {
                 columns += u64::from(by_columns(&page));
+                let ordered = page.report.to_string().contains("put in order by columns");
+                ORDERED.fetch_add(u64::from(ordered), Ordering::Relaxed);
                 assert!(with || !by_columns(&page));
                 seen(rows, &page)
             })
@@ -70,7 +75,7 @@ fn compare(case: &mut Case, partition: &Partition, scope: &Scope, query: &Prepar
     panic!("the query has no end: {context}");
 }
 
-/// A query that adds up or groups, of few paths, so that they are asked for again.
+/// A query that adds up, groups or sorts, of few paths, so that they are asked for again.
 fn query(dice: &mut Dice) -> String {
     let path = |dice: &mut Dice| dice.pick(&["c.n", "c.s", "c.x", "c.o.a", "c.tags", "c.id", "c.pk", "c.n"]);
     let input = match dice.below(4) {
@@ -86,6 +91,13 @@ fn query(dice: &mut Dice) -> String {
         3 => format!(" WHERE {} {} 1.0", path(dice), dice.pick(&["<", "=", "!=", ">="])),
         _ => format!(" WHERE {}", predicate(dice, 2)),
     };
+    if dice.one_in(4) {
+        let equal = dice.pick(&["c.s = 'a'", "c.x = 1", "c.pk = 'p1'", "c.pk = 'p0'", "c.s = 'ab'"]);
+        let more = dice.pick(&["", "", " AND (true)", " AND c.n > 1"]);
+        let order = dice.pick(&["c.n", "c.n DESC", "c.id", "c.id DESC", "c.s", "c.x DESC"]);
+        let top = dice.pick(&["TOP 1 ", "TOP 1 ", "TOP 3 ", ""]);
+        return format!("SELECT {top}c.id, c.n FROM c WHERE {equal}{more} ORDER BY {order}");
+    }
     match dice.below(4) {
         0 => format!("SELECT VALUE {kind}({input}) FROM c{filter}"),
         1 => {
@@ -160,6 +172,8 @@ fn columns_answer_as_items_do_whatever_is_written_between() {
     let cases = environment("ORRERY_CASES").unwrap_or(CASES);
     let columns: u64 = (0..cases).map(check).sum();
     assert!(columns > 20 * cases, "only {columns} pages from columns");
+    let ordered = ORDERED.load(Ordering::Relaxed);
+    assert!(ordered > cases / 4, "only {ordered} pages put in order by columns");
 }
 
 #[test]

@@ -1,17 +1,24 @@
 //! The best few of many candidates: their sort keys are read first, and only those that can be on the page are shown to the
 //! query, which would else write out rows that it drops later.
+//!
+//! Where the candidates are more than a few of all items, and columns have what the query filters and sorts by, the columns
+//! are read instead. Everything is counted as if it had been the candidates.
 
 use orrery_query::SortPosition;
 
 use super::SystemOf;
+use super::columns::STEP_ROWS;
 use super::lookup::Candidate;
 use super::run::{Ran, Run};
-use super::sieve::{Sieve, as_queries_see_them};
+use super::sieve::{Paths, Sieve, as_queries_see_them};
 use super::walk::keys_of;
 use crate::item::Item;
+use crate::partition::Span;
 
 /// Pages of more rows are not worth it.
 const WANTED_MAX: u64 = 1_000;
+/// Rows of columns that are read in the time in which a candidate is loaded.
+const ROWS_PER_LOAD: u64 = 200;
 
 pub(super) struct Best {
     pub items: Vec<Item>,
@@ -33,6 +40,9 @@ impl Run<'_> {
         let paths = prepared.order_paths();
         if wanted > WANTED_MAX || candidates.len() as u64 <= wanted || !self.sorts_plainly(&paths) {
             return Ok(None);
+        }
+        if let Some(best) = self.best_by_columns(candidates, after, wanted as usize, &paths)? {
+            return Ok(Some(best));
         }
         let mut sieve = Sieve::new(&paths, after, wanted as usize, wanted as usize);
         let mut matched = 0;
@@ -56,4 +66,80 @@ impl Run<'_> {
         let (sifted, _) = sieve.finish();
         Ok(Some(Best { items: sifted.into_iter().map(|sifted| sifted.thing).collect(), matched }))
     }
+
+    /// The same from columns; `None` if there are none for this query, or the candidates are too few for them.
+    fn best_by_columns(
+        &mut self,
+        candidates: &[Candidate],
+        after: Option<&SortPosition>,
+        wanted: usize,
+        paths: &Paths,
+    ) -> Ran<Option<Best>> {
+        let (prepared, tuning) = (self.query.prepared, &self.query.tuning);
+        let items = self.view.item_count();
+        let all = matches!(self.query.span, Span::All);
+        let few = (candidates.len() as u64).saturating_mul(ROWS_PER_LOAD) < items;
+        if !all || few || !self.exact || tuning.column_asks == 0 || items < tuning.column_items_min {
+            return Ok(None);
+        }
+        if candidates.iter().any(|candidate| candidate.uncertain) {
+            return Ok(None);
+        }
+        let Some(sort) = prepared.column_sort() else { return Ok(None) };
+        let Some(ready) = self.view.ready_columns(sort.sources())? else {
+            self.make_columns_now(sort.sources(), tuning.column_sort_asks)?;
+            return Ok(None);
+        };
+        let set = &ready.set;
+        let Some(Some(columns)) = set.columns(sort.sources()) else { return Ok(None) };
+        self.spend((set.rows() / STEP_ROWS) as u64)?;
+        let places = self.places(&ready, &columns)?;
+        let mut sieve: Sieve<'_, Found> = Sieve::new(paths, after, wanted, wanted);
+        let (mut found, mut bytes) = (0, 0);
+        let starts =
+            std::iter::once(0).chain(places.iter().map(|place| place.row + usize::from(place.stored)));
+        let ends = places.iter().map(|place| place.row).chain([set.rows()]);
+        sort.visit(prepared, &columns, starts.zip(ends).map(|(start, end)| start..end), &mut |row, keys| {
+            found += 1;
+            bytes += u64::from(set.sizes[row]);
+            if sieve.admits(&keys, set.numbers[row]) {
+                sieve.keep(keys, set.numbers[row], Found::Row(row));
+            }
+        })?;
+        for item in places.into_iter().filter_map(|place| place.item) {
+            let system = SystemOf { item: &item, system: self.query.system };
+            if !prepared.matches(system.row())? {
+                continue;
+            }
+            found += 1;
+            bytes += item.document.len() as u64;
+            let keys = as_queries_see_them(keys_of(&item, paths));
+            if sieve.admits(&keys, item.number) {
+                sieve.keep(keys, item.number, Found::Item(item));
+            }
+        }
+        // Entries say how many there are.
+        if found != candidates.len() as u64 {
+            return Ok(None);
+        }
+        let mut best = Vec::with_capacity(wanted);
+        for sifted in sieve.finish().0 {
+            let item = match sifted.thing {
+                Found::Item(item) => Some(item),
+                Found::Row(row) => self.look_at(&set.key(row))?,
+            };
+            let Some(item) = item else { return Ok(None) };
+            best.push(item);
+        }
+        self.metrics.loaded_items += found;
+        self.metrics.loaded_bytes += bytes;
+        self.report.ordered_by_columns();
+        Ok(Some(Best { items: best, matched: found }))
+    }
+}
+
+/// Where one of the best is.
+enum Found {
+    Row(usize),
+    Item(Item),
 }

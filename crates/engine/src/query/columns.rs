@@ -18,7 +18,7 @@ use crate::item::{Item, readable};
 use crate::partition::{Span, rows_of};
 
 /// Rows of columns that are one step of a page.
-const STEP_ROWS: usize = 32;
+pub(super) const STEP_ROWS: usize = 32;
 /// Rows between two looks at whether anybody waits.
 const LOOK_ROWS: usize = 16 * 1_024;
 /// Rows between two looks at how large a set has become.
@@ -27,14 +27,14 @@ const SIZE_ROWS: usize = 4 * 1_024;
 const ITEMS_PER_ASK: u64 = 16 * 1_024;
 
 /// A place among the rows where the item itself is asked.
-struct Place {
-    row: usize,
+pub(super) struct Place {
+    pub row: usize,
     key: Bytes,
     /// What the set has there is out of date, if it has anything.
     changed: bool,
     /// The set has a row of this key.
-    stored: bool,
-    item: Option<Item>,
+    pub stored: bool,
+    pub item: Option<Item>,
 }
 
 /// A check of each entry of a path, instead of which a column is read.
@@ -92,7 +92,7 @@ impl<'q> Run<'q> {
             return Ok(None);
         };
         let Some(ready) = self.view.ready_columns(query.sources())? else {
-            self.make_columns_now(&query)?;
+            self.make_columns_now(query.sources(), 0)?;
             return Ok(None);
         };
         query.look_up(source, check);
@@ -171,7 +171,7 @@ impl<'q> Run<'q> {
     }
 
     /// Where items are asked, in the order of their keys, and the items as the page sees them.
-    fn places(&mut self, ready: &Ready, columns: &[&Column]) -> Ran<Vec<Place>> {
+    pub fn places(&mut self, ready: &Ready, columns: &[&Column]) -> Ran<Vec<Place>> {
         let set = &ready.set;
         let (rows, range) = rows_of(set, self.query.span);
         let mut places: Vec<Place> = Vec::new();
@@ -262,14 +262,15 @@ impl<'q> Run<'q> {
     }
 
     /// Looks at all items for no other reason.
-    fn make_columns_now(&mut self, query: &ColumnQuery) -> Ran<()> {
-        // Where steps are few this is left to whoever has more.
-        if self.foresee_all().is_err() {
+    pub fn make_columns_now(&mut self, sources: &[ColumnSource], more_asks: u32) -> Ran<()> {
+        let more = u32::try_from(self.view.item_count() / ITEMS_PER_ASK).unwrap_or(u32::MAX);
+        let asks = self.query.tuning.column_asks.saturating_add(more).saturating_add(more_asks);
+        if !self.view.columns().ask(sources, asks) {
             return Ok(());
         }
-        let more = u32::try_from(self.view.item_count() / ITEMS_PER_ASK).unwrap_or(u32::MAX);
-        let asks = self.query.tuning.column_asks.saturating_add(more);
-        let building = self.view.begin_columns(query.sources(), asks)?;
+        // Where steps are few this is left to whoever has more.
+        self.foresee_all()?;
+        let building = self.view.begin_columns(sources, 0)?;
         if building.is_none() {
             return Ok(());
         }

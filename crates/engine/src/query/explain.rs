@@ -23,6 +23,7 @@ pub struct Report {
     candidates: Option<u64>,
     gave_up: bool,
     counted_entries: u64,
+    ordered_by_columns: bool,
     answered: bool,
     conditions: Vec<Condition>,
     summary: String,
@@ -85,6 +86,11 @@ impl Report {
 
     pub(super) fn columns(&mut self) {
         self.way = Way::Columns;
+    }
+
+    /// The order of what was found is that of columns.
+    pub(super) fn ordered_by_columns(&mut self) {
+        self.ordered_by_columns = true;
     }
 
     pub(super) fn walk(&mut self, text: &str) {
@@ -224,6 +230,9 @@ fn note(list: &mut Vec<String>, place: &Place) {
 impl std::fmt::Display for Report {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.way {
+            Way::Candidates if self.ordered_by_columns => {
+                writeln!(out, "items found by index, put in order by columns")?;
+            }
             Way::Candidates => writeln!(out, "items found by index")?,
             Way::Scan => writeln!(out, "all items of the span")?,
             Way::Columns => writeln!(out, "all items of the span, by columns")?,

@@ -31,6 +31,8 @@ pub struct Tuning {
     /// Columns are made of partitions from so many items on, when they are asked for so many times.
     pub column_items_min: u64,
     pub column_asks: u32,
+    /// For sorts they have to be asked for so many times more.
+    pub column_sort_asks: u32,
 }
 
 impl Default for Tuning {
@@ -50,6 +52,7 @@ impl Default for Tuning {
             remembered_items: 20_000,
             column_items_min: 1_000,
             column_asks: 2,
+            column_sort_asks: 16,
         }
     }
 }

@@ -69,6 +69,7 @@ pub fn tuning(dice: &mut Dice) -> Tuning {
         remembered_items: pick([0, 0, 20_000]) as u64,
         column_items_min: pick([0, 0, 1_000]) as u64,
         column_asks: pick([1, 1, 2]) as u32,
+        column_sort_asks: 0,
     }
 }
 

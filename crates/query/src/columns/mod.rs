@@ -13,15 +13,17 @@
 //! those of the evaluator.
 //!
 //! - `source`: what a column is made of. `column`: how it is kept. `query`: from paths to columns. `run`: groups and
-//!   aggregates. `test`: filters.
+//!   aggregates. `sort`: ORDER BY. `test`: filters.
 
 mod column;
 mod query;
 mod run;
+mod sort;
 mod source;
 mod test;
 
 pub use column::{Column, ColumnBuilder};
 pub use query::ColumnQuery;
 pub use run::{ColumnRun, LookedUp};
+pub use sort::ColumnSort;
 pub use source::ColumnSource;

@@ -2,6 +2,7 @@
 
 use orrery_model::Value;
 
+use super::sort::ColumnSort;
 use super::source::ColumnSource;
 use crate::access::Check;
 use crate::compile::{CompiledQuery, ITEM_SLOT, document_path};
@@ -26,9 +27,28 @@ pub struct ColumnQuery {
 impl Prepared {
     /// The query over columns, if it groups or adds up items one by one and reads nothing but a few paths of them.
     pub fn column_query(&self) -> Option<ColumnQuery> {
+        let grouping = self.compiled.plan.grouping.as_ref()?;
+        let keys = grouping.keys.iter().map(|(node, _)| node);
+        self.over_columns(keys, grouping.aggregates.iter().map(|(_, node, _)| node))
+    }
+
+    /// The filter and the order over columns, if the query sorts items by paths.
+    pub fn column_sort(&self) -> Option<ColumnSort> {
+        let order = &self.compiled.order;
+        let by_paths = !order.is_empty() && order.iter().all(|key| key.path.is_some());
+        if !by_paths || self.compiled.plan.grouping.is_some() {
+            return None;
+        }
+        self.over_columns(order.iter().map(|key| &key.node), [].into_iter()).map(ColumnSort)
+    }
+
+    fn over_columns<'n>(
+        &self,
+        keys: impl Iterator<Item = &'n Node>,
+        inputs: impl Iterator<Item = &'n Node>,
+    ) -> Option<ColumnQuery> {
         let compiled = &self.compiled;
         let plan = &compiled.plan;
-        let grouping = plan.grouping.as_ref()?;
         let [source] = plan.sources.as_slice() else { return None };
         let whole = matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)));
         if !whole || compiled.rank.is_some() {
@@ -37,9 +57,8 @@ impl Prepared {
         let mut rewriter = Rewriter { compiled, sources: Vec::new() };
         let filters = plan.guards.iter().chain(&source.filters);
         let filters = filters.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
-        let keys = grouping.keys.iter().map(|(node, _)| rewriter.rewritten(node)).collect::<Option<_>>()?;
-        let inputs = grouping.aggregates.iter().map(|(_, node, _)| rewriter.rewritten(node));
-        let inputs = inputs.collect::<Option<_>>()?;
+        let keys = keys.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
+        let inputs = inputs.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
         let sources = rewriter.sources;
         let few = (1..=SOURCES_MAX).contains(&sources.len());
         few.then_some(ColumnQuery {
