@@ -11,7 +11,7 @@
 //!
 //! - `value`, `number`: one value. `range`: the byte range of "everything above 5", "every string that starts with x".
 //! - `composite`: several values in one key, each ascending or descending. `cell`: places on the earth or a plane.
-//! - `text`: words and where they stand. `vector`, `quantize`: vectors, whole and in few bits.
+//! - `text`: words and where they stand. `vector`, `quantize`: vectors, whole and in few bits. `graph`: the nearest by walking.
 //!
 //! ```
 //! use orrery_index::{ValueRange, decode, encode_value};
@@ -27,6 +27,7 @@
 
 mod cell;
 mod composite;
+mod graph;
 mod number;
 mod quantize;
 mod range;
@@ -36,7 +37,11 @@ mod vector;
 
 pub use cell::{CELL_BYTES, Cell, Grid, Region, Touch, ranges as cell_ranges};
 pub use composite::{Component, CompositeRange, encode_component, encode_component_value, split_component};
-pub use quantize::{CODE_BYTES_MAX, CodeProbe, Quantizer};
+pub use graph::{
+    GraphEdit, GraphRows, GraphSearch, LINKS, LINKS_MAX, Measure, Met, insert as link_node,
+    remove as unlink_node,
+};
+pub use quantize::{CODE_BYTES_MAX, CodeProbe, Quantizer, Unpacked};
 pub use range::{ValueRange, prefix_end};
 pub use text::{STEM_BYTES_MAX, count_places, decode_places, encode_places, encode_stem};
 pub use value::{

@@ -97,6 +97,44 @@ impl Quantizer {
     /// The vector of a query; `None` for one without a direction.
     pub fn probe(&self, vector: &[f64], metric: Metric) -> Option<CodeProbe> {
         let (length, turned) = self.turned(vector)?;
+        self.probe_turned(length, &turned, metric)
+    }
+
+    /// A stored vector in the place of that of a query, as far as its code tells; `None` for a code that is none.
+    pub fn probe_code(&self, code: &[u8], metric: Metric) -> Option<CodeProbe> {
+        let unpacked = self.unpack(code)?;
+        let scale = self.step() / 2.0 * unpacked.correction;
+        let turned: Vec<f32> = unpacked.steps.iter().map(|step| f32::from(*step) * scale).collect();
+        self.probe_turned(unpacked.length, &turned, metric)
+    }
+
+    /// A code in a form that is quickly compared with others of its kind; `None` for a code that is none.
+    pub fn unpack(&self, code: &[u8]) -> Option<Unpacked> {
+        if code.len() != self.code_bytes() {
+            return None;
+        }
+        let number = |at: usize| Some(f32::from_le_bytes(*code.get(at..)?.first_chunk()?));
+        let (length, correction) = (number(0)?, number(4)?);
+        let (mask, highest) = ((1u16 << self.bits) - 1, (1i16 << self.bits) - 1);
+        let mut steps = Vec::with_capacity(code.len() * 8 / self.bits);
+        for byte in &code[HEAD_BYTES..] {
+            for at in 0..8 / self.bits {
+                steps.push(2 * (u16::from(*byte) >> (at * self.bits) & mask) as i16 - highest);
+            }
+        }
+        steps.truncate(self.kept);
+        Some(Unpacked { length, correction, steps })
+    }
+
+    /// About the cosine of the angle between two vectors.
+    pub fn cosine(&self, a: &Unpacked, b: &Unpacked) -> f32 {
+        let half = self.step() / 2.0;
+        let products = a.steps.iter().zip(&b.steps);
+        let sum: i32 = products.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+        sum as f32 * (half * half) * a.correction * b.correction
+    }
+
+    fn probe_turned(&self, length: f32, turned: &[f32], metric: Metric) -> Option<CodeProbe> {
         let largest = turned.iter().fold(0f32, |most, part| most.max(part.abs()));
         if largest == 0.0 {
             return None;
@@ -137,6 +175,14 @@ impl Quantizer {
     }
 }
 
+/// A code, unpacked: one number for each dimension, an odd one between the steps.
+#[derive(Debug, Clone)]
+pub struct Unpacked {
+    pub length: f32,
+    correction: f32,
+    steps: Vec<i16>,
+}
+
 /// The vector of a query, as codes are compared with it.
 pub struct CodeProbe {
     metric: Metric,
@@ -154,6 +200,23 @@ pub struct CodeProbe {
 impl CodeProbe {
     /// About how alike the vectors are, more being better; `None` for a code that is none.
     pub fn compare(&self, code: &[u8]) -> Option<f32> {
+        let (cosine, length) = self.cosine(code)?;
+        Some(match self.metric {
+            Metric::Cosine => cosine,
+            Metric::DotProduct => cosine * length * self.length,
+            Metric::Euclidean => {
+                2.0 * cosine * length * self.length - length * length - self.length * self.length
+            }
+        })
+    }
+
+    /// The length of the vector.
+    pub fn length(&self) -> f32 {
+        self.length
+    }
+
+    /// About the cosine of the angle between the vectors, and the length of the other; `None` for a code that is none.
+    pub fn cosine(&self, code: &[u8]) -> Option<(f32, f32)> {
         if code.len() != self.code_bytes {
             return None;
         }
@@ -172,14 +235,7 @@ impl CodeProbe {
             }
             _ => codes.iter().zip(&self.tables).map(|(code, table)| table[usize::from(*code)]).sum(),
         };
-        let cosine = (sum as f32 * self.unit - self.offset) * correction;
-        Some(match self.metric {
-            Metric::Cosine => cosine,
-            Metric::DotProduct => cosine * length * self.length,
-            Metric::Euclidean => {
-                2.0 * cosine * length * self.length - length * length - self.length * self.length
-            }
-        })
+        Some(((sum as f32 * self.unit - self.offset) * correction, length))
     }
 }
 
