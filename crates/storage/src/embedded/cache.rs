@@ -14,6 +14,8 @@
 //!   reader's snapshot. Otherwise a slow reader could put back what a commit has just replaced. Stripes stand for many
 //!   items, which makes a refusal a little too frequent and never wrong.
 //!
+//! Rows of the index that are asked for by key are kept like items: the nodes of graphs, of which a search reads thousands.
+//!
 //! A dropped space that is opened again has another generation; what was kept of the old one is never found and makes
 //! room in time.
 
@@ -26,6 +28,9 @@ use parking_lot::Mutex;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, Weighter};
 
+use crate::keys;
+use crate::store::Table;
+
 /// Larger items stay in their blocks: copying one costs more than finding it.
 const ITEM_BYTES_MAX: usize = 64 * 1024;
 /// What an entry costs beside its key and value: two handles, the policy's marks, the allocation.
@@ -33,6 +38,18 @@ const ENTRY_OVERHEAD_BYTES: usize = 160;
 /// For the size of the policy's memory of what it let go; right within a factor of ten is good enough.
 const ITEM_BYTES_EXPECTED: u64 = 1024;
 const STRIPES: usize = 256;
+
+/// Tells rows of the index from items. Generations are counted up from 0 and never get there.
+const OF_INDEX: u64 = 1 << 63;
+
+/// The generation under which a row is kept; `None` for rows that are not.
+pub(super) fn kept_under(generation: u64, table: Table, key: &[u8]) -> Option<u64> {
+    match table {
+        Table::Items => Some(generation),
+        Table::Index if keys::index::is_asked_for(key) => Some(generation | OF_INDEX),
+        Table::Index | Table::Feed => None,
+    }
+}
 
 pub(super) struct ItemCache {
     entries: Cache<Key, Entry, Weights, BuildHasherDefault<Known>>,
@@ -272,6 +289,15 @@ mod tests {
             cache.stats(),
             CacheStats { hits: 1, misses: 2, size_bytes: (ENTRY_OVERHEAD_BYTES + 8) as u64 }
         );
+    }
+
+    #[test]
+    fn nodes_of_graphs_are_kept_apart_from_items() {
+        let node = keys::index::node(7, 9);
+        assert_eq!(kept_under(3, Table::Items, &node), Some(3));
+        assert!(kept_under(3, Table::Index, &node).is_some_and(|under| under != 3));
+        assert_eq!(kept_under(3, Table::Index, &keys::index::graph(7)), None);
+        assert_eq!(kept_under(3, Table::Feed, &node), None);
     }
 
     #[test]

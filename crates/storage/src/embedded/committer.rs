@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use lsm_tree::{AbstractTree, Memtable};
 
+use super::cache::kept_under;
 use super::core::Core;
 use super::frame::{FrameBuilder, Kind};
 use super::log::Log;
@@ -370,7 +371,8 @@ impl Committer {
         for Numbered { space, generation, seqno, changes } in group.rows.drain(..) {
             for change in &changes {
                 self.unflushed[change.table as usize].active.get_or_insert(seqno);
-                if let (Table::Items, Some(generation)) = (change.table, generation) {
+                let kept = generation.and_then(|of| kept_under(of, change.table, &change.key));
+                if let Some(generation) = kept {
                     self.core.items.wrote(generation, &change.key, seqno, change.value.as_ref());
                 }
             }

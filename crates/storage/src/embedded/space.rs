@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::cache::kept_under;
 use super::committer::{Handle, Request, SpaceState};
 use super::core::{Core, Owner};
 use super::snapshots::Pin;
@@ -79,11 +80,11 @@ impl Snapshot for EmbeddedSnapshot {
             return Ok(None);
         }
         let _gate = self.pin.enter()?;
-        if table != Table::Items {
+        let Some(generation) = kept_under(self.state.generation, table, key) else {
             return self.get_from_tree(table, key);
-        }
+        };
         let items = &self.core.items;
-        let place = items.place(self.state.generation, key);
+        let place = items.place(generation, key);
         if let Some(value) = items.get(&place, self.pin.seqno) {
             return Ok(Some(value));
         }

@@ -11,7 +11,14 @@
 //! | length | `21`, path (u16), item reference | length of the text; nothing where it is no text |
 //! | vector | `30`, path (u16), item reference | the vector |
 //! | code | `31`, path (u16), item reference | the vector in few bits |
-//! | *kept* | `11`–`1F` spatial, `22`–`2F` full text, `32`–`3F` vectors | |
+//! | touched | `32`, path (u16), number of the commit (u64), item reference | the code that the graph has yet to take up |
+//! | node | `33`, path (u16), node (u32) | item reference, code |
+//! | links | `34`, path (u16), node (u32) | other nodes |
+//! | node of | `35`, path (u16), item reference | node |
+//! | graph | `36`, path (u16) | how far the graph of a path is |
+//! | *kept* | `11`–`1F` spatial, `22`–`2F` full text, `37`–`3F` vectors | |
+//!
+//! Rows up to `31` follow from items. Those of graphs are made from them later and can be made anew.
 //!
 //! Numbers are big-endian. How a value becomes bytes is `orrery-index`'s business; here it is a part that ends by
 //! itself.
@@ -38,6 +45,11 @@ const TAG_WORD: u8 = 0x20;
 const TAG_LENGTH: u8 = 0x21;
 const TAG_VECTOR: u8 = 0x30;
 const TAG_CODE: u8 = 0x31;
+const TAG_TOUCHED: u8 = 0x32;
+const TAG_NODE: u8 = 0x33;
+const TAG_LINKS: u8 = 0x34;
+const TAG_NODE_OF: u8 = 0x35;
+const TAG_GRAPH: u8 = 0x36;
 /// Where the tags of search indexes end.
 const TAG_SEARCH_END: u8 = 0x40;
 
@@ -91,9 +103,100 @@ pub fn push_code_head(key: &mut Vec<u8>, path: u16) {
     key.extend_from_slice(&path.to_be_bytes());
 }
 
-/// Every row of every search index.
+/// The path and the reference in the key of a code; `None` when the key is another row's.
+pub fn code_of(key: &[u8]) -> Option<(u16, &[u8])> {
+    match key {
+        [TAG_CODE, high, low, reference @ ..] => Some((u16::from_be_bytes([*high, *low]), reference)),
+        _ => None,
+    }
+}
+
+/// What the graph of a path has yet to look at: `touch` counts the commits that left something to do.
+pub fn touched(path: u16, touch: u64, reference: &[u8]) -> Bytes {
+    let mut key = Vec::with_capacity(HEAD_BYTES + 8 + reference.len());
+    push_touched_head(&mut key, path);
+    key.extend_from_slice(&touch.to_be_bytes());
+    key.extend_from_slice(reference);
+    key.into()
+}
+
+/// Appends what the rows start with that the graph of a path has yet to look at.
+pub fn push_touched_head(key: &mut Vec<u8>, path: u16) {
+    key.push(TAG_TOUCHED);
+    key.extend_from_slice(&path.to_be_bytes());
+}
+
+/// The number of the commit and the reference in the key of a touched row; `None` when the key is another row's.
+pub fn touched_of(key: &[u8]) -> Option<(u64, &[u8])> {
+    let (touch, reference) = key.strip_prefix(&[TAG_TOUCHED])?.get(2..)?.split_first_chunk()?;
+    Some((u64::from_be_bytes(*touch), reference))
+}
+
+/// A node of the graph of a path.
+pub fn node(path: u16, node: u32) -> [u8; HEAD_BYTES + 4] {
+    numbered(TAG_NODE, path, node)
+}
+
+/// The links of a node of the graph of a path.
+pub fn links(path: u16, node: u32) -> [u8; HEAD_BYTES + 4] {
+    numbered(TAG_LINKS, path, node)
+}
+
+fn numbered(tag: u8, path: u16, number: u32) -> [u8; HEAD_BYTES + 4] {
+    let ([high, low], [a, b, c, d]) = (path.to_be_bytes(), number.to_be_bytes());
+    [tag, high, low, a, b, c, d]
+}
+
+/// The number in the key of a node; `None` when the key is another row's.
+pub fn node_number(key: &[u8]) -> Option<u32> {
+    let (number, rest) = key.strip_prefix(&[TAG_NODE])?.get(2..)?.split_first_chunk()?;
+    rest.is_empty().then(|| u32::from_be_bytes(*number))
+}
+
+/// Which node of the graph of a path an item is.
+pub fn node_of(path: u16, reference: &[u8]) -> Bytes {
+    let [high, low] = path.to_be_bytes();
+    [&[TAG_NODE_OF, high, low], reference].concat().into()
+}
+
+/// How far the graph of a path is.
+pub fn graph(path: u16) -> Bytes {
+    let [high, low] = path.to_be_bytes();
+    Bytes::copy_from_slice(&[TAG_GRAPH, high, low])
+}
+
+/// The graphs that have been begun.
+pub fn graphs() -> KeyRange {
+    KeyRange::prefix(&[TAG_GRAPH])
+}
+
+/// The path in the key of a graph; `None` when the key is another row's.
+pub fn graph_path(key: &[u8]) -> Option<u16> {
+    match key {
+        [TAG_GRAPH, high, low] => Some(u16::from_be_bytes([*high, *low])),
+        _ => None,
+    }
+}
+
+/// Everything that belongs to the graph of a path, without what says how far it is.
+pub fn graph_parts(path: u16) -> [KeyRange; 4] {
+    let [high, low] = path.to_be_bytes();
+    [TAG_TOUCHED, TAG_NODE, TAG_LINKS, TAG_NODE_OF].map(|tag| KeyRange::prefix(&[tag, high, low]))
+}
+
+/// Every row of every graph.
+pub fn graph_rows() -> KeyRange {
+    KeyRange::half_open(Bytes::from_static(&[TAG_TOUCHED]), Bytes::from_static(&[TAG_SEARCH_END]))
+}
+
+/// Whether a row is asked for by its key, again and again, where others of its table are scanned.
+pub fn is_asked_for(key: &[u8]) -> bool {
+    matches!(key, [TAG_NODE | TAG_LINKS, ..])
+}
+
+/// Every row of every search index that follows from an item.
 pub fn searches() -> KeyRange {
-    KeyRange::half_open(Bytes::from_static(&[TAG_CELL]), Bytes::from_static(&[TAG_SEARCH_END]))
+    KeyRange::half_open(Bytes::from_static(&[TAG_CELL]), Bytes::from_static(&[TAG_TOUCHED]))
 }
 
 /// Every row of every composite index.
@@ -185,15 +288,46 @@ pub fn epk_bytes(item_key: &[u8]) -> Option<usize> {
 /// The parts of an index row's key, as far as they can be told apart without knowing how values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKey<'k> {
-    Value { path: u16, rest: &'k [u8] },
-    Composite { composite: u16, rest: &'k [u8] },
-    Cell { path: u16, rest: &'k [u8] },
-    Word { path: u16, rest: &'k [u8] },
-    Length { path: u16, rest: &'k [u8] },
-    Vector { path: u16, rest: &'k [u8] },
-    Code { path: u16, rest: &'k [u8] },
-    Path { path: u16 },
-    Unindexed { item_key: &'k [u8] },
+    Value {
+        path: u16,
+        rest: &'k [u8],
+    },
+    Composite {
+        composite: u16,
+        rest: &'k [u8],
+    },
+    Cell {
+        path: u16,
+        rest: &'k [u8],
+    },
+    Word {
+        path: u16,
+        rest: &'k [u8],
+    },
+    Length {
+        path: u16,
+        rest: &'k [u8],
+    },
+    Vector {
+        path: u16,
+        rest: &'k [u8],
+    },
+    Code {
+        path: u16,
+        rest: &'k [u8],
+    },
+    /// A part of the graph of a path.
+    Graph {
+        path: u16,
+        part: &'static str,
+        rest: &'k [u8],
+    },
+    Path {
+        path: u16,
+    },
+    Unindexed {
+        item_key: &'k [u8],
+    },
 }
 
 impl<'k> IndexKey<'k> {
@@ -221,6 +355,17 @@ impl<'k> IndexKey<'k> {
             [TAG_CODE, high, low, rest @ ..] => {
                 Some(IndexKey::Code { path: u16::from_be_bytes([*high, *low]), rest })
             }
+            [tag @ TAG_TOUCHED..TAG_SEARCH_END, high, low, rest @ ..] => {
+                let part = match *tag {
+                    TAG_TOUCHED => "touched",
+                    TAG_NODE => "node",
+                    TAG_LINKS => "links",
+                    TAG_NODE_OF => "node of",
+                    TAG_GRAPH => "graph",
+                    _ => return None,
+                };
+                Some(IndexKey::Graph { path: u16::from_be_bytes([*high, *low]), part, rest })
+            }
             [TAG_PATH, high, low] => Some(IndexKey::Path { path: u16::from_be_bytes([*high, *low]) }),
             [TAG_UNINDEXED, item_key @ ..] => Some(IndexKey::Unindexed { item_key }),
             _ => None,
@@ -238,6 +383,7 @@ impl fmt::Display for IndexKey<'_> {
             IndexKey::Length { path, rest } => write!(f, "length {path} {}", Text(rest)),
             IndexKey::Vector { path, rest } => write!(f, "vector {path} {}", Text(rest)),
             IndexKey::Code { path, rest } => write!(f, "code {path} {}", Text(rest)),
+            IndexKey::Graph { path, part, rest } => write!(f, "{part} {path} {}", Hex(rest)),
             IndexKey::Path { path } => write!(f, "path {path}"),
             IndexKey::Unindexed { item_key } => write!(f, "unindexed {}", Text(item_key)),
         }
@@ -264,6 +410,16 @@ mod tests {
         }
 
         #[test]
+        fn rows_of_graphs_read_back_and_sort_by_number(path: u16, a: u32, b: u32, touch: u64, reference in part()) {
+            prop_assert_eq!(node_number(&node(path, a)), Some(a));
+            prop_assert_eq!(node(path, a).cmp(&node(path, b)), a.cmp(&b));
+            let key = touched(path, touch, &reference);
+            prop_assert_eq!(touched_of(&key), Some((touch, &reference[..])));
+            prop_assert_eq!(graph_path(&graph(path)), Some(path));
+            prop_assert!(is_asked_for(&node(path, a)) && is_asked_for(&links(path, b)));
+        }
+
+        #[test]
         fn references_sort_by_hash_partition_key_and_id(
             a in (part(), part(), part()), b in (part(), part(), part())
         ) {
@@ -274,6 +430,7 @@ mod tests {
 
         #[test]
         fn damaged_keys_are_none_not_panics(key: Vec<u8>) {
+            let _ = (code_of(&key), touched_of(&key), node_number(&key), graph_path(&key), is_asked_for(&key));
             let _ = IndexKey::decode(&key).map(|key| key.to_string());
             let _ = reference_partition_key(&key);
             let _ = referenced(&[1, 0], &key);
