@@ -21,6 +21,8 @@ pub struct EngineConfig {
     pub serverless: bool,
     /// Memory for columns of all partitions together.
     pub column_bytes_max: u64,
+    /// Items of a partition from which on vectors are linked to graphs, where an index asks for one.
+    pub graph_items_min: u64,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -37,6 +39,7 @@ impl Default for EngineConfig {
             burst: false,
             serverless: false,
             column_bytes_max: 64 * 1024 * 1024,
+            graph_items_min: 5_000,
         }
     }
 }

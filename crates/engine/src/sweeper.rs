@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -76,12 +76,15 @@ impl Drop for Sweeper {
 
 fn run(account: &Weak<Account>, stop: &Stop) {
     let mut more = false;
+    let mut pause = None;
     loop {
-        let interval = if more { Duration::ZERO } else { ROUND_INTERVAL };
+        let interval = if more { Duration::ZERO } else { pause.unwrap_or(ROUND_INTERVAL) };
         if !stop.wait(interval) {
             return;
         }
         more = false;
+        let began = Instant::now();
+        let mut linking = false;
         let Some(account) = account.upgrade() else { return };
         for partition in account.open_partitions() {
             if *stop.asked.lock() {
@@ -91,11 +94,16 @@ fn run(account: &Weak<Account>, stop: &Stop) {
                 continue;
             }
             match partition.upkeep() {
-                Ok(done) => more |= done.more,
+                Ok(done) => {
+                    more |= done.more;
+                    linking |= done.linking;
+                }
                 Err(error) => {
                     tracing::warn!(range = partition.range_id(), %error, cause = ?error.cause, "upkeep failed")
                 }
             }
         }
+        // Linking vectors is work of minutes that nobody waits for: it leaves half of the time to others.
+        pause = linking.then(|| began.elapsed().min(ROUND_INTERVAL));
     }
 }

@@ -38,6 +38,9 @@ pub struct VectorIndex {
     pub dimensions: u32,
     /// `quantizationByteSize`, where the policy names it.
     pub code_bytes: Option<u32>,
+    pub distance_function: &'static str,
+    /// `indexingSearchListSize`, where the policy names it.
+    pub build_list: Option<u32>,
     json: Value,
 }
 
@@ -178,12 +181,16 @@ fn index(from: &Map<String, Value>, embeddings: &[VectorEmbedding]) -> Result<Ve
     ];
     let code_bytes =
         integer_member(from, "quantizationByteSize")?.and_then(|bytes| u32::try_from(bytes).ok());
+    let build_list =
+        integer_member(from, "indexingSearchListSize")?.and_then(|list| u32::try_from(list).ok());
     Ok(VectorIndex {
         path,
         kind,
         data_type: embedding.data_type,
         dimensions: embedding.dimensions,
         code_bytes,
+        distance_function: embedding.distance_function,
+        build_list,
         json: keep(from, &members),
     })
 }

@@ -8,6 +8,7 @@
 //!   for which default the rows are complete.
 //! - *Purges* remove the items of their logical partition, then their own row.
 //! - *A changed indexing policy* is worked off item by item (see `index::rebuild`).
+//! - *Vectors* are linked to graphs (see `index::graph`).
 //! - *Old deletes* leave the feed from its beginning; the newest feed row stays, it tells the partition where it stands.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -148,6 +149,8 @@ pub struct Upkeep {
     pub removed: usize,
     /// Whether there is more to do right now.
     pub more: bool,
+    /// Whether there are vectors left to link. Nobody waits for that.
+    pub linking: bool,
 }
 
 impl Partition {
@@ -155,7 +158,7 @@ impl Partition {
     pub fn upkeep_is_due(&self) -> bool {
         // An idle partition learns here that its container's time to live has changed.
         self.definition_changed();
-        self.check_open().is_ok() && self.shared.agenda.is_due(self.env.now_s())
+        self.check_open().is_ok() && (self.shared.agenda.is_due(self.env.now_s()) || self.linking_is_due())
     }
 
     /// Does a bounded part of what is due, waiting for each commit. In a handover that is nothing: what is due is due
@@ -200,6 +203,9 @@ impl Partition {
                 agenda.reindex();
             }
             done.more |= !finished?;
+        }
+        if self.linking_is_due() {
+            done.linking = !self.link_vectors()?;
         }
         Ok(done)
     }

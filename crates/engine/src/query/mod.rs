@@ -18,6 +18,7 @@ pub(crate) mod charge;
 mod columns;
 mod covered;
 mod explain;
+mod graph;
 pub mod held;
 mod lookup;
 mod metrics;

@@ -4,6 +4,7 @@
 //! vectors are compared as they are, and the scan knows how far off it may be: whatever could still be among the nearest is
 //! loaded, and the evaluator decides, so that the answer is exact. Codes tell roughly: of the likeliest some times as many as
 //! are wanted are loaded and decided about. Beside a filter the likeliest are tried one after the other until enough have passed.
+//! Where there is a graph over the codes it is walked instead (`graph`).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -14,12 +15,13 @@ use orrery_query::access::{Filter, Nearest, Place};
 use orrery_query::{DistanceFunction, SortPosition};
 
 use super::QueryPosition;
+use super::graph::Wanted;
 use super::run::{Ran, Run};
-use crate::partition::index::{VectorForm, VectorPath};
+use crate::partition::index::{Entry, VectorForm, VectorPath};
 
 /// Vectors whose likeness is kept beside a filter; with more, all items are read.
 const COMPARED_MAX: usize = 4_000_000;
-/// Loaded for each wanted row, unless the query says otherwise: by an index of codes, and by one that would be a graph.
+/// Loaded for each wanted row, unless the query says otherwise: by an index of codes, and by one with a graph over them.
 const LIST_MULTIPLIER: u32 = 5;
 const GRAPH_MULTIPLIER: u32 = 10;
 /// Loaded in any case.
@@ -31,10 +33,51 @@ const SLACK: usize = 1_024;
 const FEW_CANDIDATES: usize = 256;
 
 /// A vector that may be among the nearest. What cannot be compared has no likeness and is asked first.
-struct Candidate {
-    at_most: f64,
-    at_least: f64,
-    reference: Bytes,
+pub(super) struct Candidate {
+    pub at_most: f64,
+    pub at_least: f64,
+    pub reference: Bytes,
+}
+
+/// The likeliest of many, or all of them.
+pub(super) struct Closest {
+    pub found: Vec<Candidate>,
+    /// What is less alike than this cannot be among the likeliest.
+    threshold: f64,
+    keep: Option<usize>,
+}
+
+impl Closest {
+    pub fn new(keep: Option<usize>) -> Closest {
+        Closest { found: Vec::new(), threshold: f64::NEG_INFINITY, keep }
+    }
+
+    /// False: there are more than can be kept.
+    fn offer(&mut self, likeness: Option<Likeness>, entry: &Entry) -> bool {
+        let (at_most, at_least) = match likeness {
+            Some(Likeness { value, error }) if !value.is_nan() => (value + error, value - error),
+            // Only the item can tell; a length beyond what numbers hold is one reason.
+            _ => (f64::INFINITY, f64::NEG_INFINITY),
+        };
+        if at_most < self.threshold {
+            return true;
+        }
+        let found = &mut self.found;
+        found.push(Candidate { at_most, at_least, reference: entry.reference_bytes() });
+        let slack =
+            self.keep.map_or(COMPARED_MAX, |keep| keep.saturating_mul(SLACK_FACTOR).saturating_add(SLACK));
+        if found.len() > slack {
+            let Some(keep) = self.keep.filter(|keep| *keep > 0) else { return false };
+            found.select_nth_unstable_by(keep - 1, |left, right| right.at_least.total_cmp(&left.at_least));
+            self.threshold = found[keep - 1].at_least;
+            found.retain(|candidate| candidate.at_most >= self.threshold);
+        }
+        found.len() <= COMPARED_MAX
+    }
+
+    pub fn offer_code(&mut self, likeness: Option<f32>, entry: &Entry) -> bool {
+        self.offer(likeness.map(|value| Likeness { value: f64::from(value), error: 0.0 }), entry)
+    }
 }
 
 impl<'q> Run<'q> {
@@ -71,8 +114,14 @@ impl<'q> Run<'q> {
         let members: Option<HashSet<Bytes>> =
             candidates.map(|all| all.into_iter().map(|candidate| candidate.reference).collect());
         // What is over and not removed yet takes no place among the nearest.
-        let keep = if filtered || !self.view.hides_nothing()? { None } else { Some(list) };
-        let Some(mut found) = self.compared(&vectors, wanted, members.as_ref(), keep)? else {
+        let all_count = !filtered && self.view.hides_nothing()?;
+        let (vectors, members) = (&vectors, members.as_ref());
+        let whole = Wanted { place, nearest: wanted, vectors, members, list, all_count, after, passed };
+        if let Some(page) = self.walked(&whole)? {
+            return Ok(Some(page));
+        }
+        let keep = all_count.then_some(list);
+        let Some(mut found) = self.compared(vectors, wanted, members, keep)? else {
             return Ok(None);
         };
         self.report.ranked(if coded { "codes of vectors" } else { "vectors" }, place);
@@ -114,36 +163,18 @@ impl<'q> Run<'q> {
         let Some(mut compare) = comparison(vectors, wanted) else { return Ok(None) };
         let view = self.view;
         let mut entries = view.vector_entries(vectors, self.query.span);
-        let mut found: Vec<Candidate> = Vec::new();
-        let mut threshold = f64::NEG_INFINITY;
-        let slack = keep.map_or(COMPARED_MAX, |keep| keep.saturating_mul(SLACK_FACTOR).saturating_add(SLACK));
+        let mut closest = Closest::new(keep);
         while let Some(entry) = entries.next_entry()? {
             self.check_cancelled()?;
             if members.is_some_and(|members| !members.contains(entry.reference())) {
                 continue;
             }
-            let (at_most, at_least) = match compare(entry.payload()) {
-                Some(Likeness { value, error }) if !value.is_nan() => (value + error, value - error),
-                // Only the item can tell; a length beyond what numbers hold is one reason.
-                _ => (f64::INFINITY, f64::NEG_INFINITY),
-            };
-            if at_most < threshold {
-                continue;
-            }
-            found.push(Candidate { at_most, at_least, reference: entry.reference_bytes() });
-            if found.len() > slack {
-                let Some(keep) = keep.filter(|keep| *keep > 0) else { return Ok(None) };
-                found
-                    .select_nth_unstable_by(keep - 1, |left, right| right.at_least.total_cmp(&left.at_least));
-                threshold = found[keep - 1].at_least;
-                found.retain(|candidate| candidate.at_most >= threshold);
-                if found.len() > COMPARED_MAX {
-                    return Ok(None);
-                }
+            if !closest.offer(compare(entry.payload()), &entry) {
+                return Ok(None);
             }
         }
         self.metrics.index_entries += entries.rows_read();
-        Ok(Some(found))
+        Ok(Some(closest.found))
     }
 }
 
@@ -151,11 +182,7 @@ impl<'q> Run<'q> {
 type Comparison = Box<dyn FnMut(&[u8]) -> Option<Likeness>>;
 
 fn comparison(vectors: &VectorPath, wanted: &Nearest) -> Option<Comparison> {
-    let metric = match wanted.function {
-        DistanceFunction::Cosine => Metric::Cosine,
-        DistanceFunction::DotProduct => Metric::DotProduct,
-        DistanceFunction::Euclidean => Metric::Euclidean,
-    };
+    let metric = metric_of(wanted.function);
     Some(match vectors.form {
         VectorForm::Whole(_) => {
             let mut probe = Probe::new(&wanted.vector, metric)?;
@@ -166,6 +193,14 @@ fn comparison(vectors: &VectorPath, wanted: &Nearest) -> Option<Comparison> {
             Box::new(move |row| Some(Likeness { value: f64::from(probe.compare(row)?), error: 0.0 }))
         }
     })
+}
+
+pub(super) fn metric_of(function: DistanceFunction) -> Metric {
+    match function {
+        DistanceFunction::Cosine => Metric::Cosine,
+        DistanceFunction::DotProduct => Metric::DotProduct,
+        DistanceFunction::Euclidean => Metric::Euclidean,
+    }
 }
 
 /// How many of the likeliest are looked at.

@@ -499,7 +499,7 @@ impl<'q> Run<'q> {
         Ok(matches!(self.query.span, Span::Key { .. }) && self.has_at_most(items_max)?)
     }
 
-    fn has_at_most(&self, items: usize) -> Ran<bool> {
+    pub fn has_at_most(&self, items: usize) -> Ran<bool> {
         let mut orders = self.view.orders(self.query.span);
         for _ in 0..items {
             if orders.next_order()?.is_none() {

@@ -33,6 +33,8 @@ pub struct Tuning {
     pub column_asks: u32,
     /// For sorts they have to be asked for so many times more.
     pub column_sort_asks: u32,
+    /// Graphs of fewer vectors are not walked: comparing all of them costs less.
+    pub graph_nodes_min: u64,
 }
 
 impl Default for Tuning {
@@ -53,6 +55,7 @@ impl Default for Tuning {
             column_items_min: 1_000,
             column_asks: 2,
             column_sort_asks: 16,
+            graph_nodes_min: 4_000,
         }
     }
 }

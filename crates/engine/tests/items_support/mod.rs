@@ -52,6 +52,17 @@ impl Fixture {
         Fixture { store, env, config, account, container, directory: None }
     }
 
+    /// Of what is open already.
+    pub fn of(
+        store: Arc<dyn Store>,
+        env: Arc<TestEnv>,
+        config: EngineConfig,
+        account: Arc<Account>,
+        container: Arc<Container>,
+    ) -> Fixture {
+        Fixture { store, env, config, account, container, directory: None }
+    }
+
     /// Opens everything again, as after a restart.
     pub fn reopen(&mut self) {
         if let Some(directory) = &self.directory {
@@ -132,7 +143,12 @@ impl Fixture {
     pub fn sweep(&self) {
         for partition in self.container.partitions().unwrap() {
             partition.definition_changed();
-            while partition.upkeep().unwrap().more {}
+            loop {
+                let done = partition.upkeep().unwrap();
+                if !done.more && !done.linking {
+                    break;
+                }
+            }
         }
     }
 

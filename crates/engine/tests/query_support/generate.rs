@@ -70,6 +70,7 @@ pub fn tuning(dice: &mut Dice) -> Tuning {
         column_items_min: pick([0, 0, 1_000]) as u64,
         column_asks: pick([1, 1, 2]) as u32,
         column_sort_asks: 0,
+        graph_nodes_min: pick([0, 10, 4_000]) as u64,
     }
 }
 

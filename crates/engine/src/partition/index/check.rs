@@ -1,7 +1,7 @@
 //! Whether the index rows of a partition are exactly those that its items should have.
 //!
 //! For tests and for people who doubt: every item is walked afresh and every row is looked at. What should be there
-//! and is not, and what is there and should not be, is told row by row.
+//! and is not, and what is there and should not be, is told row by row. Graphs are held against the codes they stand for.
 
 use orrery_index as encoding;
 use orrery_storage::{Direction, KeyRange, Table, keys};
@@ -9,12 +9,24 @@ use orrery_storage::{Direction, KeyRange, Table, keys};
 use super::super::Partition;
 use super::super::rows::{damaged, decode_item};
 use super::super::target::Target;
+use super::graph;
 use super::paths::{NewPaths, Paths};
 use super::write::{RowMaker, Rows};
 use crate::definition::PathStep;
 use crate::error::Result;
 
 impl Partition {
+    /// How many rows belong to graphs; for tests, and for people who wonder about space.
+    pub fn graph_rows(&self) -> Result<u64> {
+        let snapshot = self.snapshot()?;
+        let mut rows = snapshot.scan(Table::Index, keys::index::graph_rows(), Direction::Forward);
+        let mut count = 0;
+        while rows.next_row().transpose()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// Differences between the index rows in the store and those that the stored items should have, as text; none
     /// when all is well. While a change of policy is being worked off there is no one right set of rows, and nothing
     /// is said.
@@ -73,6 +85,7 @@ impl Partition {
             }
         }
         differences.extend(wanted.keys().map(|key| tell("missing:", key)));
+        differences.extend(graph::differences(snapshot.as_ref())?);
         Ok(differences)
     }
 }

@@ -163,6 +163,11 @@ impl Filter {
     }
 }
 
+/// Whether an item lies in a span.
+pub(super) fn is_inside(view: &PartitionView, span: &Span, reference: &[u8]) -> Result<bool> {
+    Filter::new(span).takes(reference, view.key_definition()).ok_or_else(|| damaged("index"))
+}
+
 fn reference_prefix(epk: &[u8], key: &PartitionKey) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(32);
     key.encode(&mut encoded);

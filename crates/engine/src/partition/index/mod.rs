@@ -10,13 +10,15 @@
 //! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
 //! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
-//! - `search`: rows of search indexes. `write`: rows in a commit. `rebuild`: after a change of policy. `view`, `entries`: reading. `postings`: entries in memory. `absent`: items
+//! - `search`: rows of search indexes. `graph`: graphs over vectors, made later. `write`: rows in a commit. `rebuild`: after a change of
+//!   policy. `view`, `entries`: reading. `postings`: entries in memory. `absent`: items
 //!   that lack a path. `check`: are the rows right?
 
 mod absent;
 mod check;
 mod entries;
 mod estimate;
+mod graph;
 mod paths;
 mod postings;
 mod rebuild;
@@ -38,6 +40,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use entries::{Entries, Entry, EntryView};
 pub use estimate::Estimate;
+pub use graph::{GraphPath, TouchedVector};
 pub use scheme::Composite;
 pub use search::VectorForm;
 pub(super) use view::items_range;
@@ -68,6 +71,12 @@ pub(super) struct Index {
     words: Mutex<HashMap<u16, (u64, u64)>>,
     absences: Absences,
     postings: Postings,
+    /// Paths with a graph that is told what is touched. Replaced under the partition's lock alone.
+    graphs: ArcSwap<Vec<u16>>,
+    /// The last commit that told a graph something. Changed under the partition's lock alone.
+    touch: AtomicU64,
+    /// A graph has something to look at.
+    unlinked: AtomicBool,
 }
 
 /// A moment in the life of an index, see [`Index::mark`].
@@ -75,6 +84,7 @@ pub(super) struct Mark {
     scheme: Arc<Scheme>,
     paths: usize,
     announced: u64,
+    touch: u64,
 }
 
 impl Mark {
@@ -82,6 +92,7 @@ impl Mark {
         Arc::ptr_eq(&self.scheme, &other.scheme)
             && self.paths == other.paths
             && self.announced == other.announced
+            && self.touch == other.touch
     }
 }
 
@@ -97,7 +108,11 @@ impl Index {
             .next_row()
             .transpose()?
             .is_some();
+        let (graphs, touch, unlinked) = graph::open(snapshot)?;
         Ok(Index {
+            graphs: ArcSwap::from_pointee(graphs),
+            touch: AtomicU64::new(touch),
+            unlinked: AtomicBool::new(unlinked),
             scheme: ArcSwap::from_pointee(scheme),
             recorded: AtomicBool::new(recorded),
             dictionary: RwLock::new(Dictionary::open(snapshot)?),
@@ -112,6 +127,9 @@ impl Index {
     /// The index of a partition that is just being made.
     pub(super) fn empty(definition: Arc<ContainerDefinition>) -> Index {
         Index {
+            graphs: ArcSwap::default(),
+            touch: AtomicU64::new(0),
+            unlinked: AtomicBool::new(false),
             scheme: ArcSwap::from_pointee(Scheme::empty(definition)),
             recorded: AtomicBool::new(false),
             dictionary: RwLock::new(Dictionary::default()),
@@ -134,7 +152,8 @@ impl Index {
         let scheme = self.scheme.load_full();
         let paths = self.dictionary.read().len();
         let announced = self.absences.announced();
-        scheme.stale.is_empty().then_some(Mark { scheme, paths, announced })
+        let touch = self.touch.load(Ordering::Relaxed);
+        scheme.stale.is_empty().then_some(Mark { scheme, paths, announced, touch })
     }
 
     /// Takes note of the container's present definition. The caller holds the partition's lock, and nothing has been
@@ -156,10 +175,31 @@ impl Index {
             if is_empty() {
                 next.stale.clear();
             }
+            // A graph may have lost its index.
+            self.look_at_graphs();
         }
         let behind = !same_rows && !next.stale.is_empty();
         self.scheme.store(Arc::new(next));
         behind
+    }
+
+    /// Has upkeep look at graphs, if there are any.
+    fn look_at_graphs(&self) {
+        if !self.graphs.load().is_empty() {
+            self.unlinked.store(true, Ordering::Release);
+        }
+    }
+
+    /// From now on writers tell the graph of a path what they touch, or no longer. The caller holds the partition's lock.
+    fn note_graph(&self, path: u16, told: bool) {
+        let mut graphs = Vec::clone(&self.graphs.load());
+        graphs.retain(|known| *known != path);
+        if told {
+            graphs.push(path);
+        }
+        self.graphs.store(Arc::new(graphs));
+        // Rows that were made before and not submitted yet do not know of it.
+        self.touch.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many terms the time of a write counts in a version.

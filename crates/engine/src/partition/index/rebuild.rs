@@ -200,6 +200,7 @@ impl Partition {
         if self.is_current(scheme) {
             index.recorded.store(true, Ordering::Relaxed);
             index.scheme.store(settled);
+            index.look_at_graphs();
         } else {
             // The policy changed meanwhile: the scheme in memory lists more stale policies than there are, which is
             // safe, and is what the next commit records.
@@ -209,7 +210,7 @@ impl Partition {
     }
 
     /// Whether a scheme is still the one in force; the caller holds the partition's lock.
-    fn is_current(&self, scheme: &Arc<Scheme>) -> bool {
+    pub(super) fn is_current(&self, scheme: &Arc<Scheme>) -> bool {
         Arc::ptr_eq(&self.shared.index.scheme.load(), scheme)
     }
 }

@@ -32,7 +32,8 @@ use super::super::rows::{damaged, decode_borrowed, decode_item};
 use super::super::scan::{Span, starts_before};
 use super::super::target::Target;
 use super::super::{Partition, Shared, View, upkeep};
-use super::entries::{Entries, Shape};
+use super::entries::{self, Entries, Shape};
+use super::graph::is_graph;
 use super::paths::Found;
 use super::scheme::{Composite, Scheme};
 use super::search::{VectorForm, form_of};
@@ -92,8 +93,15 @@ pub struct VectorPath {
     path: Option<PathNumber>,
     pub form: VectorForm,
     pub dimensions: usize,
-    /// Whether the index is one that is asked for more candidates.
+    /// Whether the index is one that keeps a graph, which is asked for more candidates.
     pub is_graph: bool,
+}
+
+impl VectorPath {
+    /// The number of the path, where an item has it.
+    pub(super) fn path(&self) -> Option<u16> {
+        self.path.map(|path| path.0)
+    }
 }
 
 /// A consistent view of a partition for one page of a query.
@@ -259,20 +267,32 @@ impl PartitionView {
             path: self.found(&steps)?,
             form: form_of(index),
             dimensions: index.dimensions as usize,
-            is_graph: index.kind == "diskANN",
+            is_graph: is_graph(index),
         })
     }
 
     /// All vectors, in the order of their items. Their payloads are the vectors, or their codes.
     pub fn vector_entries(&self, vectors: &VectorPath, span: &Span) -> Entries<'_> {
+        self.vector_entries_after(vectors, span, None)
+    }
+
+    /// The same from behind an item on.
+    pub(super) fn vector_entries_after(
+        &self,
+        vectors: &VectorPath,
+        span: &Span,
+        after: Option<&[u8]>,
+    ) -> Entries<'_> {
         let Some(path) = vectors.path else { return Entries::nothing(self) };
         let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
         match vectors.form {
             VectorForm::Whole(_) => keys::index::push_vector_head(&mut head, path.0),
             VectorForm::Coded(_) => keys::index::push_code_head(&mut head, path.0),
         }
+        let after = after.map(|reference| [&head[..], reference].concat());
         let bounds = (&head[..], &prefix_end(&head)[..]);
-        Entries::new(self, &[], bounds, true, Shape::Fixed(0), span, Direction::Forward, None)
+        let shape = Shape::Fixed(0);
+        Entries::new(self, &[], bounds, true, shape, span, Direction::Forward, after.as_deref())
     }
 
     /// How many words all texts of a span have, and how many rows were read to find out. What was found for the whole
@@ -363,6 +383,11 @@ impl PartitionView {
             None => Ok(true),
             ttl => upkeep::nothing_is_over(self.snapshot(), ttl, self.view.now_s),
         }
+    }
+
+    /// Whether an item lies in a span.
+    pub fn is_inside(&self, span: &Span, reference: &[u8]) -> Result<bool> {
+        entries::is_inside(self, span, reference)
     }
 
     /// The key of the item that an entry refers to.

@@ -18,8 +18,8 @@ use super::Index;
 use super::paths::{NewPaths, Paths};
 use super::postings::{self, Changes};
 use super::scheme::{SCHEME, Scheme};
-use super::search;
 use super::walk::{ITEM_INDEX_BYTES_MAX, Layout, Version, Walk};
+use super::{graph, search};
 use crate::definition::IndexingPolicy;
 use crate::item::Item;
 
@@ -39,6 +39,9 @@ pub(in crate::partition) struct Stage {
     wrote: bool,
     /// Values whose rows change.
     values: Changes,
+    /// The number of this commit, as far as graphs are concerned, and whether they are.
+    touch: u64,
+    touched: bool,
 }
 
 impl Stage {
@@ -49,6 +52,8 @@ impl Stage {
             unindexed: false,
             wrote: false,
             values: index.postings.changes(),
+            touch: index.touch.load(Ordering::Relaxed) + 1,
+            touched: false,
         }
     }
 
@@ -64,6 +69,40 @@ impl Stage {
 
     /// Adds the rows by which two versions of an item differ. Returns the terms that differ, without those of the time.
     pub(in crate::partition) fn rows(
+        &mut self,
+        index: &Index,
+        commit: &mut Commit,
+        target: &Target,
+        old: Option<&Item>,
+        new: Option<&Item>,
+    ) -> usize {
+        let from = commit.changes.len();
+        let terms = self.difference(index, commit, target, old, new);
+        self.touch(index, commit, from);
+        terms
+    }
+
+    /// Tells the graphs which vectors the changes from here on put in or take out.
+    fn touch(&mut self, index: &Index, commit: &mut Commit, from: usize) {
+        let graphs = index.graphs.load();
+        if graphs.is_empty() {
+            return;
+        }
+        for at in from..commit.changes.len() {
+            let change = &commit.changes[at];
+            if change.table == Table::Index
+                && let Some((path, reference)) = keys::index::code_of(&change.key)
+                && graphs.contains(&path)
+            {
+                let key = keys::index::touched(path, self.touch, reference);
+                let value = change.value.clone().unwrap_or(Bytes::from_static(graph::GONE));
+                commit.put(Table::Index, key, value);
+                self.touched = true;
+            }
+        }
+    }
+
+    fn difference(
         &mut self,
         index: &Index,
         commit: &mut Commit,
@@ -136,6 +175,7 @@ impl Stage {
         item: &Item,
     ) {
         self.wrote = true;
+        let from = commit.changes.len();
         let scheme = self.scheme.clone();
         let dictionary = index.dictionary.read();
         let reference = keys::index::reference(target.epk.as_bytes(), &target.key);
@@ -165,6 +205,7 @@ impl Stage {
                 commit.put(Table::Index, key.clone(), value.clone());
             }
         }
+        self.touch(index, commit, from);
     }
 
     /// Completes a commit with what its rows rest on: numbers of new paths, and the scheme if the store does not know
@@ -186,6 +227,10 @@ impl Stage {
         }
         if self.unindexed {
             index.unindexed.store(true, Ordering::Release);
+        }
+        if self.touched {
+            index.touch.store(self.touch, Ordering::Relaxed);
+            index.unlinked.store(true, Ordering::Release);
         }
         if self.wrote {
             index.recorded.store(true, Ordering::Relaxed);

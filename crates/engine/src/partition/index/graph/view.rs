@@ -1,0 +1,102 @@
+//! Graphs as queries see them.
+
+use bytes::Bytes;
+use orrery_index::{Metric, prefix_end};
+use orrery_storage::{Direction, Table, keys};
+
+use super::super::entries::{Entries, Entry, Shape};
+use super::super::view::{PartitionView, VectorPath};
+use super::{GONE, Graph, decode_node, words};
+use crate::error::Result;
+use crate::partition::Span;
+use crate::partition::rows::damaged;
+
+/// A graph in the snapshot of a view.
+pub struct GraphPath {
+    path: u16,
+    graph: Graph,
+}
+
+impl GraphPath {
+    /// Nodes at which searches begin.
+    pub fn entries(&self) -> &[u32] {
+        &self.graph.entries
+    }
+
+    /// How many vectors are linked.
+    pub fn nodes(&self) -> u64 {
+        u64::from(self.graph.nodes)
+    }
+}
+
+/// What a touched row says about the vector of its item.
+pub enum TouchedVector<'e> {
+    /// Its code. It may be an old one, when the item is touched again further behind.
+    Code(&'e [u8]),
+    /// There is one, and only the item tells what it is.
+    Unknown,
+    Gone,
+}
+
+impl<'e> TouchedVector<'e> {
+    pub fn of(entry: &'e Entry) -> TouchedVector<'e> {
+        match entry.payload() {
+            [] => TouchedVector::Unknown,
+            payload if payload == GONE => TouchedVector::Gone,
+            code => TouchedVector::Code(code),
+        }
+    }
+}
+
+impl PartitionView {
+    /// The graph over the vectors of a path by a metric, where there is one.
+    pub fn graph(&self, vectors: &VectorPath, metric: Metric) -> Result<Option<GraphPath>> {
+        let Some(path) = vectors.path().filter(|_| vectors.is_graph) else { return Ok(None) };
+        let Some(row) = self.snapshot().get(Table::Index, &keys::index::graph(path))? else {
+            return Ok(None);
+        };
+        let graph = Graph::decode(&row).filter(|graph| !graph.dropping && graph.metric == metric as u8);
+        Ok(graph.map(|graph| GraphPath { path, graph }))
+    }
+
+    /// Vectors that the graph does not know, or not as they are: first those without a code, then those that were written since
+    /// it was last worked on.
+    pub fn touched_entries(&self, graph: &GraphPath, span: &Span) -> [Entries<'_>; 2] {
+        let first = keys::index::touched(graph.path, 1, &[]);
+        let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
+        keys::index::push_touched_head(&mut head, graph.path);
+        let end = prefix_end(&head);
+        let after = graph.graph.touched_to.as_ref().map(|tail| [&head[..], tail].concat());
+        let entries = |bounds: (&[u8], &[u8]), after: Option<&[u8]>| {
+            Entries::new(self, &[], bounds, false, Shape::Fixed(8), span, Direction::Forward, after)
+        };
+        [entries((&head, &first), None), entries((&first, &end), after.as_deref())]
+    }
+
+    /// Codes that the graph has not come to yet.
+    pub fn unlinked_entries(
+        &self,
+        graph: &GraphPath,
+        vectors: &VectorPath,
+        span: &Span,
+    ) -> Option<Entries<'_>> {
+        let after = graph.graph.codes_to.as_ref()?;
+        Some(self.vector_entries_after(vectors, span, Some(after)))
+    }
+
+    /// The item of a node, and its code; `None` when the node is gone.
+    pub fn node(&self, graph: &GraphPath, node: u32) -> Result<Option<(Bytes, Bytes)>> {
+        match self.snapshot().get(Table::Index, &keys::index::node(graph.path, node))? {
+            Some(row) => Ok(Some(decode_node(&row).ok_or_else(|| damaged("node"))?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The links of a node, none when it is gone.
+    pub fn node_links(&self, graph: &GraphPath, node: u32) -> Result<Vec<u32>> {
+        match self.snapshot().get(Table::Index, &keys::index::links(graph.path, node))? {
+            Some(row) => words(&row).ok_or_else(|| damaged("links")),
+            None => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The nearest vectors, found by walking the graph over them.
+//!
+//! The graph leads to those that it knows; the few that upkeep has not linked yet are compared one by one, as in a scan. From
+//! there on all is as with codes: the likeliest are loaded and the evaluator decides. As many are loaded as after a scan, so
+//! that a query costs the same however far the graph is.
+//!
+//! Beside a filter the likeliest are tried one after the other. When those on the list do not suffice the walk is taken further
+//! with a longer one, until that would cost more than a scan.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use orrery_index::{CodeProbe, GraphRows, GraphSearch};
+use orrery_query::access::{Nearest, Place};
+use orrery_query::{Execution, SortPosition};
+
+use super::QueryPosition;
+use super::nearest::{Candidate, Closest, metric_of};
+use super::run::{Failed, Ran, Run};
+use crate::partition::Span;
+use crate::partition::index::{GraphPath, TouchedVector, VectorForm, VectorPath};
+
+/// Nodes from which a walk goes on without finding anything before it ends, at least and for each on its list.
+const PATIENCE_MIN: usize = 50;
+const PATIENCE_PART: usize = 2;
+/// Times that a list grows at most at once.
+const GROWTH_MAX: usize = 16;
+/// The part of all nodes beyond which a walk is no better than a scan.
+const WALK_PART: u64 = 4;
+/// Members of a filter are this part of all vectors at least; fewer are compared one by one.
+const MEMBERS_PART: u64 = 16;
+/// Spans of so few items are scanned.
+const SPAN_ITEMS: usize = 10_000;
+/// Nodes that are compared for each on the list, as a guess.
+const COMPARED_PER_LISTED: u64 = 20;
+
+/// A query for the nearest, as far as walks and scans have it in common.
+pub(super) struct Wanted<'w> {
+    pub place: &'w Place,
+    pub nearest: &'w Nearest,
+    pub vectors: &'w VectorPath,
+    /// Items that the filter leads to, where it does.
+    pub members: Option<&'w HashSet<Bytes>>,
+    /// How many are loaded.
+    pub list: usize,
+    /// All that may be loaded are known to count.
+    pub all_count: bool,
+    pub after: Option<&'w SortPosition>,
+    pub passed: u64,
+}
+
+impl<'q> Run<'q> {
+    /// A page of the nearest by the graph; `None` where a scan is better.
+    pub(super) fn walked(&mut self, wanted: &Wanted<'_>) -> Ran<Option<Option<QueryPosition>>> {
+        let VectorForm::Coded(quantizer) = wanted.vectors.form else { return Ok(None) };
+        let metric = metric_of(wanted.nearest.function);
+        let Some(graph) = self.view.graph(wanted.vectors, metric)? else { return Ok(None) };
+        let nodes = graph.nodes();
+        let few_members =
+            wanted.members.is_some_and(|members| (members.len() as u64).saturating_mul(MEMBERS_PART) < nodes);
+        if nodes < self.query.tuning.graph_nodes_min || few_members {
+            return Ok(None);
+        }
+        if !matches!(self.query.span, Span::All) && self.has_at_most(SPAN_ITEMS)? {
+            return Ok(None);
+        }
+        let Some(probe) = quantizer.probe(&wanted.nearest.vector, metric) else { return Ok(None) };
+        let mut beam = wanted.list;
+        if (beam as u64).saturating_mul(COMPARED_PER_LISTED) > self.steps_left {
+            return Err(Failed::Lengthy);
+        }
+        let Some(mut waiting) = self.unlinked(wanted, &graph, &probe)? else { return Ok(None) };
+        let nearness = |code: &[u8]| probe.compare(code);
+        let mut search = GraphSearch::default();
+        search.begin(&mut Nodes { run: self, graph: &graph }, graph.entries(), &nearness)?;
+        let mut execution = self.execution(wanted.after, wanted.passed);
+        let mut tries = Tries::default();
+        loop {
+            let patience = PATIENCE_MIN.max(beam / PATIENCE_PART);
+            search.run(&mut Nodes { run: self, graph: &graph }, beam, patience, &nearness)?;
+            let listed = search.nearest(beam);
+            // What is not as near as the last on the list may be less near than nodes that were not met.
+            let reach = match listed.last() {
+                Some(last) if !search.is_exhausted() => f64::from(last.nearness),
+                _ => f64::NEG_INFINITY,
+            };
+            for met in listed {
+                if !tries.nodes.insert(met.node) {
+                    continue;
+                }
+                let Some((reference, _)) = self.view.node(&graph, met.node)? else { continue };
+                if self.takes(wanted, &reference)? {
+                    let nearness = f64::from(met.nearness);
+                    waiting.push(Candidate { at_most: nearness, at_least: nearness, reference });
+                }
+            }
+            waiting.sort_unstable_by(|left, right| {
+                right.at_most.total_cmp(&left.at_most).then_with(|| left.reference.cmp(&right.reference))
+            });
+            let near = waiting.partition_point(|candidate| candidate.at_most >= reach);
+            let enough = self.try_all(&mut execution, wanted, waiting.drain(..near), &mut tries)?;
+            let (compared, walked) = search.effort();
+            if enough || search.is_exhausted() && compared >= nodes {
+                self.metrics.index_entries += compared + walked;
+                break;
+            }
+            if self.is_tedious(tries.tried, tries.passed) {
+                return self.sorted_in_memory(wanted.after, wanted.passed, None).map(Some);
+            }
+            let growth = (2 * wanted.list / (tries.passed + 1)).clamp(2, GROWTH_MAX);
+            beam = beam.saturating_mul(growth);
+            if search.is_exhausted() || beam as u64 > nodes / WALK_PART {
+                return Ok(None);
+            }
+        }
+        self.report.ranked("a graph of vectors", wanted.place);
+        self.finish(&mut execution)?;
+        Ok(Some(self.after_page(&execution)))
+    }
+
+    /// The vectors that the graph does not lead to and that may be among the nearest; `None` where they are too many.
+    fn unlinked(
+        &mut self,
+        wanted: &Wanted<'_>,
+        graph: &GraphPath,
+        probe: &CodeProbe,
+    ) -> Ran<Option<Vec<Candidate>>> {
+        let mut closest = Closest::new(wanted.all_count.then_some(wanted.list));
+        let is_member = |reference: &[u8]| wanted.members.is_none_or(|members| members.contains(reference));
+        let view = self.view;
+        for mut entries in view.touched_entries(graph, self.query.span) {
+            while let Some(entry) = entries.next_entry()? {
+                self.check_cancelled()?;
+                let likeness = match TouchedVector::of(&entry) {
+                    TouchedVector::Gone => continue,
+                    TouchedVector::Unknown => None,
+                    TouchedVector::Code(code) => probe.compare(code),
+                };
+                if is_member(entry.reference()) && !closest.offer_code(likeness, &entry) {
+                    return Ok(None);
+                }
+            }
+            self.metrics.index_entries += entries.rows_read();
+        }
+        if let Some(mut entries) = view.unlinked_entries(graph, wanted.vectors, self.query.span) {
+            while let Some(entry) = entries.next_entry()? {
+                self.check_cancelled()?;
+                if is_member(entry.reference()) && !closest.offer_code(probe.compare(entry.payload()), &entry)
+                {
+                    return Ok(None);
+                }
+            }
+            self.metrics.index_entries += entries.rows_read();
+        }
+        Ok(Some(closest.found))
+    }
+
+    /// Whether an item of the graph is in the span, and among the members of the filter.
+    fn takes(&self, wanted: &Wanted<'_>, reference: &Bytes) -> Ran<bool> {
+        let is_member = wanted.members.is_none_or(|members| members.contains(reference));
+        Ok(is_member && self.view.is_inside(self.query.span, reference)?)
+    }
+
+    /// Loads candidates, the likeliest first, until there are enough. Returns whether there are.
+    fn try_all(
+        &mut self,
+        execution: &mut Execution<'q>,
+        wanted: &Wanted<'_>,
+        candidates: impl Iterator<Item = Candidate>,
+        tries: &mut Tries,
+    ) -> Ran<bool> {
+        for candidate in candidates {
+            if tries.passed >= wanted.list {
+                return Ok(true);
+            }
+            // An item may be in the graph as it was, and among the unlinked as it is.
+            if !tries.items.insert(candidate.reference.clone()) {
+                continue;
+            }
+            let before = execution.matched();
+            self.push_reference(execution, &candidate.reference)?;
+            tries.tried += 1;
+            tries.passed += usize::from(execution.matched() > before && candidate.at_most.is_finite());
+            if self.is_tedious(tries.tried, tries.passed) {
+                return Ok(false);
+            }
+        }
+        Ok(tries.passed >= wanted.list)
+    }
+}
+
+/// What a walk has tried.
+#[derive(Default)]
+struct Tries {
+    nodes: HashSet<u32>,
+    items: HashSet<Bytes>,
+    tried: u64,
+    /// Of these, how many passed the filter.
+    passed: usize,
+}
+
+/// The nodes of a graph as a page reads them.
+struct Nodes<'r, 'q> {
+    run: &'r mut Run<'q>,
+    graph: &'r GraphPath,
+}
+
+impl GraphRows for Nodes<'_, '_> {
+    type Code = Bytes;
+    type Error = Failed;
+
+    fn code(&mut self, node: u32) -> Ran<Option<Bytes>> {
+        self.run.check_cancelled()?;
+        Ok(self.run.view.node(self.graph, node)?.map(|(_, code)| code))
+    }
+
+    fn links(&mut self, node: u32) -> Ran<Vec<u32>> {
+        Ok(self.run.view.node_links(self.graph, node)?)
+    }
+}
