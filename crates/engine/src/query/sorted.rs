@@ -24,7 +24,7 @@ use super::walk::{self, Missed, Walk};
 use super::window::Source;
 use crate::item::Item;
 use crate::partition::Span;
-use crate::partition::index::Entry;
+use crate::partition::index::{Entry, Lacking};
 
 /// Of what a filter lets through that no index knows, one in so many items is assumed.
 const UNKNOWN_PART: u64 = 10;
@@ -59,13 +59,17 @@ impl<'q> Run<'q> {
         let Some((walk, lacking)) = self.with_lacking(walk, after)? else {
             return self.sorted_in_memory(after, passed, candidates);
         };
-        let lacking_count = lacking.as_ref().map_or(0, Vec::len);
+        let mut lacking_count = lacking.as_ref().map_or(0, |lacking| lacking.items.len());
+        if self.query.prepared.takes_every_item() {
+            // No more of them are loaded than there are rows.
+            lacking_count = lacking_count.min(usize::try_from(self.wanted(passed)).unwrap_or(usize::MAX));
+        }
         if !at_once && !self.is_worth_walking(&walk, candidates.as_deref(), passed, lacking_count) {
             return self.sorted_in_memory(after, passed, candidates);
         }
         self.report.walk(&walk.text);
         let execution = self.execution(after, passed).presorted();
-        match self.walk(&walk, execution, after, candidates.as_deref(), lacking.as_deref())? {
+        match self.walk(&walk, execution, after, candidates.as_deref(), lacking.as_ref())? {
             Walked::Page(next) => Ok(next),
             Walked::Through(execution) => {
                 // What is left are the items that have no entry: they come last.
@@ -84,13 +88,13 @@ impl<'q> Run<'q> {
         &mut self,
         walk: Option<Walk>,
         after: Option<&SortPosition>,
-    ) -> Ran<Option<(Walk, Option<Vec<Bytes>>)>> {
+    ) -> Ran<Option<(Walk, Option<Lacking>)>> {
         let Some(walk) = walk else { return Ok(None) };
         let Some(missed) = &walk.misses_undefined else { return Ok(Some((walk, None))) };
         let among_them = after.is_some_and(is_undefined);
         if missed.first && after.is_some() && !among_them {
             // They are behind us.
-            return Ok(Some((walk, Some(Vec::new()))));
+            return Ok(Some((walk, Some(Lacking::default()))));
         }
         if !missed.first && !among_them {
             return Ok(Some((walk, None)));
@@ -99,9 +103,10 @@ impl<'q> Run<'q> {
         Ok(lacking.map(|lacking| (walk, Some(lacking))))
     }
 
-    fn lacking(&mut self, missed: &Missed) -> Ran<Option<Vec<Bytes>>> {
+    fn lacking(&mut self, missed: &Missed) -> Ran<Option<Lacking>> {
         let (view, span) = (self.view, self.query.span);
-        view.lacking(missed.path, &missed.names, span, &mut || self.check_cancelled())
+        let items_max = self.query.tuning.absent_items_max;
+        view.lacking(missed.path, &missed.names, span, items_max, &mut || self.check_cancelled())
     }
 
     pub(super) fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
@@ -218,15 +223,18 @@ impl<'q> Run<'q> {
         mut execution: Execution<'q>,
         after: Option<&SortPosition>,
         candidates: Option<&[Candidate]>,
-        lacking: Option<&[Bytes]>,
+        lacking: Option<&Lacking>,
     ) -> Ran<Walked<'q>> {
         let paths = self.query.prepared.order_paths();
         let first = walk.misses_undefined.as_ref().is_some_and(|missed| missed.first);
         let among_them = after.is_some_and(is_undefined) && walk.misses_undefined.is_some();
-        if let Some(lacking) = lacking.filter(|_| first || among_them)
-            && self.push_lacking(&mut execution, lacking, candidates, &paths)? == Flow::Stop
-        {
-            return Ok(Walked::Page(self.after_page(&execution)));
+        if let Some(lacking) = lacking.filter(|_| first || among_them) {
+            let from = after.filter(|_| among_them).map_or(0, |after| after.number);
+            match self.push_lacking(&mut execution, lacking, from, candidates, &paths)? {
+                Flow::Stop => return Ok(Walked::Page(self.after_page(&execution))),
+                Flow::More if lacking.more => return Ok(self.walked_through(execution)),
+                Flow::More => {}
+            }
         }
         if among_them && !first {
             return Ok(Walked::Page(None));
@@ -305,15 +313,27 @@ impl<'q> Run<'q> {
         let Some(lacking) = self.lacking(missed)? else {
             return Ok(Walked::Through(Box::new(execution)));
         };
-        let full = self.push_lacking(&mut execution, &lacking, candidates, &paths)? == Flow::Stop;
-        Ok(Walked::Page(full.then(|| self.after_page(&execution)).flatten()))
+        Ok(match self.push_lacking(&mut execution, &lacking, 0, candidates, &paths)? {
+            Flow::Stop => Walked::Page(self.after_page(&execution)),
+            Flow::More if lacking.more => self.walked_through(execution),
+            Flow::More => Walked::Page(None),
+        })
     }
 
-    /// Pushes those of a list of items that have no value to sort by.
+    /// What comes next is not known: it is looked for by the next page, if this one has rows.
+    fn walked_through(&self, execution: Execution<'q>) -> Walked<'q> {
+        match self.out.rows {
+            0 => Walked::Through(Box::new(execution)),
+            _ => Walked::Page(self.after_page(&execution)),
+        }
+    }
+
+    /// Pushes those of a list of items that have no value to sort by, from a number on.
     fn push_lacking(
         &mut self,
         execution: &mut Execution<'q>,
-        lacking: &[Bytes],
+        lacking: &Lacking,
+        from: u64,
         candidates: Option<&[Candidate]>,
         paths: &[(Vec<String>, bool)],
     ) -> Ran<Flow> {
@@ -322,10 +342,16 @@ impl<'q> Run<'q> {
                 candidates.binary_search_by(|candidate| candidate.reference.cmp(reference)).is_ok()
             })
         };
-        let wanted: Vec<Bytes> = lacking.iter().filter(|reference| wanted(reference)).cloned().collect();
-        for (keys, _, item) in self.load_run(&wanted, paths)? {
-            // Those that have got a value are among the entries.
-            if keys.first().is_some_and(Value::is_undefined) && self.push(execution, &item)? == Flow::Stop {
+        for (number, reference) in &lacking.items {
+            if *number < from || !wanted(reference) {
+                continue;
+            }
+            self.check_cancelled()?;
+            let key = self.view.item_key(reference)?;
+            let Some(item) = self.load(&key)? else { continue };
+            // Those that have got a value are among the entries; others may have come in the place of those that are gone.
+            let lacks = walk::keys_of(&item, paths).first().is_some_and(Value::is_undefined);
+            if lacks && item.number == *number && self.push(execution, &item)? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
         }

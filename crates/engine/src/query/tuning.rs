@@ -18,6 +18,8 @@ pub struct Tuning {
     pub candidates_part: u64,
     /// Entries of equal value that are put in order by number for one page.
     pub run_entries_max: usize,
+    /// Items without a path that is sorted by of which a list is kept.
+    pub absent_items_max: usize,
     /// Rows that are put in order at a time where no index has them in order. More candidates than the second figure are
     /// put in order for more than one page.
     pub window_rows: usize,
@@ -46,6 +48,7 @@ impl Default for Tuning {
             candidates_min: 1_024,
             candidates_part: 8,
             run_entries_max: 4_096,
+            absent_items_max: 1_024,
             window_rows: 32_768,
             window_candidates_min: 1_000,
             entry_cost: 1,

@@ -61,6 +61,7 @@ pub fn tuning(dice: &mut Dice) -> Tuning {
         candidates_min: pick([0, 3, usual.candidates_min]),
         candidates_part: pick([1, 2, 8]) as u64,
         run_entries_max: pick([1, 3, usual.run_entries_max]),
+        absent_items_max: pick([1, 4, usual.absent_items_max]),
         window_rows: pick([1, 7, usual.window_rows]),
         window_candidates_min: pick([0, 2, usual.window_candidates_min]),
         entry_cost: pick([0, 1, 1]) as u64,

@@ -9,10 +9,14 @@
 //! reader asks each item anyway. So nothing has to be taken back when a commit fails, and a list that has grown too long is
 //! simply made anew. Lists are not stored; after a restart, and in the children of a split, they begin again.
 //!
+//! Where many items lack the path, the list is of the first of them by number, in which order they are sorted, and says up to
+//! which number. That is enough for who wants the first rows; who goes on behind them looks at everything, for many pages at
+//! once.
+//!
 //! A list is right for readers that are not older than its making. Whoever makes one announces it first, under the lock of
 //! the writers, and takes only a snapshot that holds all that was submitted before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -27,11 +31,9 @@ use super::view::{PartitionView, PathNumber};
 use crate::error::Result;
 use crate::partition::Span;
 
-/// Items on one list. With more of them a query is better off reading everything.
-pub const ABSENT_ITEMS_MAX: usize = 1_024;
 /// Lists of a partition; the one that was not used for longest makes room.
 const LISTS_MAX: usize = 64;
-/// A path that too many items lack is looked at again when so many commits, and half as many as there are items, came since.
+/// A list of the first of many is made anew when so many commits, and half as many as there are items, came since.
 const LOOK_AGAIN_COMMITS: u64 = 10_000;
 
 #[derive(Default)]
@@ -44,10 +46,21 @@ pub(in crate::partition) struct Absences {
 
 struct List {
     path: Vec<String>,
-    /// References of items.
-    items: BTreeSet<Bytes>,
+    /// Numbers and references of items. One that was renamed is there twice.
+    items: BTreeSet<(u64, Bytes)>,
+    items_max: usize,
+    /// Items with larger numbers may be missing.
+    upto: Option<u64>,
     state: State,
     used: AtomicU64,
+}
+
+/// Items that lack a path, or did, by their numbers and in that order.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking {
+    pub items: Vec<(u64, Bytes)>,
+    /// Others with larger numbers than these may lack it too.
+    pub more: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,26 +69,35 @@ enum State {
     Announced { after: u64 },
     /// Right for readers from this LSN on.
     Complete { from: u64 },
-    /// As of this LSN.
-    TooMany { at: u64 },
 }
 
 impl Absences {
     /// Puts a new version on the lists of the paths that it lacks.
-    pub(super) fn note(&self, body: Raw<'_>, reference: &[u8]) {
+    pub(super) fn note(&self, body: Raw<'_>, number: u64, reference: &[u8]) {
         if self.announced() == 0 {
             return;
         }
-        let lacks = |list: &List| list.keeps() && !list.items.contains(reference) && !has(body, &list.path);
+        let lacks = |list: &List| {
+            list.upto.is_none_or(|upto| number <= upto)
+                && !list.holds(number, reference)
+                && !has(body, &list.path)
+        };
         if !self.lists.read().iter().any(lacks) {
             return;
         }
         let mut lists = self.lists.write();
         for list in lists.iter_mut().filter(|list| lacks(list)) {
-            list.items.insert(Bytes::copy_from_slice(reference));
+            list.items.insert((number, Bytes::copy_from_slice(reference)));
         }
-        // It may be items that are gone which make a list too long. The next reader will know.
-        lists.retain(|list| list.items.len() <= ABSENT_ITEMS_MAX);
+        lists.retain_mut(|list| {
+            // It may be items that are gone which make a list too long. The next reader will know.
+            let overfull = list.items.len() > list.items_max && list.upto.is_none();
+            if overfull && matches!(list.state, State::Complete { .. }) {
+                return false;
+            }
+            list.shorten();
+            true
+        });
     }
 
     pub(super) fn announced(&self) -> u64 {
@@ -84,8 +106,21 @@ impl Absences {
 }
 
 impl List {
-    fn keeps(&self) -> bool {
-        !matches!(self.state, State::TooMany { .. })
+    fn holds(&self, number: u64, reference: &[u8]) -> bool {
+        let mut of_number = self.items.range((number, Bytes::new())..).take_while(|item| item.0 == number);
+        of_number.any(|item| item.1 == reference)
+    }
+
+    fn copy(&self) -> Lacking {
+        Lacking { items: self.items.iter().cloned().collect(), more: self.upto.is_some() }
+    }
+
+    /// Leaves out the last items where there are too many.
+    fn shorten(&mut self) {
+        while self.items.len() > self.items_max {
+            let dropped = self.items.pop_last().map_or(0, |(number, _)| number);
+            self.upto = Some(dropped.saturating_sub(1));
+        }
     }
 }
 
@@ -94,63 +129,63 @@ fn has(body: Raw<'_>, path: &[String]) -> bool {
 }
 
 impl PartitionView {
-    /// References of at least the items of a span that lack a path of names; `None` where there are many, or it is not
-    /// known yet. `tick` is called now and then, and ends the search with its error.
+    /// At least the items of a span that lack a path of names, or about so many of them; `None` where it is not known yet.
+    /// `tick` is called now and then, and ends the search with its error.
     pub(crate) fn lacking<E: From<crate::error::Error>>(
         &self,
         number: PathNumber,
         path: &[String],
         span: &Span,
+        items_max: usize,
         tick: &mut dyn FnMut() -> Result<(), E>,
-    ) -> Result<Option<Vec<Bytes>>, E> {
+    ) -> Result<Option<Lacking>, E> {
         let absences = &self.shared.index.absences;
         let lsn = self.position().lsn;
         let known = absences.lists.read().iter().find(|list| list.path == path).map(|list| {
             list.used.store(absences.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-            let items = matches!(list.state, State::Complete { from } if from <= lsn);
-            (list.state, items.then(|| list.items.iter().cloned().collect::<Vec<_>>()))
+            let complete = matches!(list.state, State::Complete { from } if from <= lsn);
+            (list.state, list.upto, complete.then(|| list.copy()))
         });
         let after = match known {
-            Some((_, Some(items))) => return Ok(Some(self.inside(items, span)?)),
-            // An old view.
-            Some((State::Complete { .. }, None)) => return Ok(None),
-            Some((State::TooMany { at }, _)) => {
-                let commits = lsn.saturating_sub(at);
-                if commits < LOOK_AGAIN_COMMITS || commits < self.item_count() / 2 {
-                    return Ok(None);
+            Some((State::Complete { from }, upto, Some(items))) => {
+                let commits = lsn.saturating_sub(from);
+                let worn = upto.is_some() && commits >= LOOK_AGAIN_COMMITS.max(self.item_count() / 2);
+                if !worn {
+                    return Ok(Some(self.inside(items, span)?));
                 }
-                self.announce(path)
+                self.announce(path, items_max)
             }
-            Some((State::Announced { after }, _)) => after,
-            None => self.announce(path),
+            // An old view.
+            Some((State::Complete { .. }, ..)) => return Ok(None),
+            Some((State::Announced { after }, ..)) => after,
+            None => self.announce(path, items_max),
         };
         // What is on its way to the store is neither in this snapshot nor known to those who write from now on.
         if lsn < after {
             return Ok(None);
         }
-        let found = self.search(number, path, tick)?;
+        let found = self.search(number, path, items_max, tick)?;
         let from = self.shared.published_lsn();
         let mut lists = absences.lists.write();
         // Another reader may have completed the list, or made room for others; then this one was for this page alone.
         let announced = |list: &&mut List| list.path == path && list.state == State::Announced { after };
         if let Some(list) = lists.iter_mut().find(announced) {
-            match &found {
-                None => {
-                    list.items.clear();
-                    list.state = State::TooMany { at: from };
-                }
-                Some(items) => {
-                    list.items.extend(items.iter().cloned());
-                    list.state = State::Complete { from };
-                }
+            if found.more {
+                let last = found.items.last().map_or(0, |(number, _)| *number);
+                list.upto = Some(list.upto.map_or(last, |upto| upto.min(last)));
             }
+            list.items.extend(found.items.iter().cloned());
+            let upto = list.upto.unwrap_or(u64::MAX);
+            list.items.retain(|(number, _)| *number <= upto);
+            list.shorten();
+            list.state = State::Complete { from };
         }
         drop(lists);
-        Ok(found.map(|items| self.inside(items, span)).transpose()?)
+        Ok(Some(self.inside(found, span)?))
     }
 
     /// Has writers note what lacks a path from now on. Returns the last LSN that was submitted without.
-    fn announce(&self, path: &[String]) -> u64 {
+    fn announce(&self, path: &[String], items_max: usize) -> u64 {
         let absences = &self.shared.index.absences;
         // Writers hold this lock from the first look at the lists until they have submitted.
         let state = self.shared.state.lock();
@@ -164,18 +199,19 @@ impl PartitionView {
         }
         let used = AtomicU64::new(absences.uses.fetch_add(1, Ordering::Relaxed));
         let (path, items) = (path.to_vec(), BTreeSet::new());
-        lists.push(List { path, items, state: State::Announced { after }, used });
+        lists.push(List { path, items, items_max, upto: None, state: State::Announced { after }, used });
         absences.announced.fetch_add(1, Ordering::Release);
         after
     }
 
-    /// The items of the snapshot that have no entry; `None` where there are many.
+    /// The items of the snapshot that have no entry; the first of them where there are many.
     fn search<E: From<crate::error::Error>>(
         &self,
         number: PathNumber,
         path: &[String],
+        items_max: usize,
         tick: &mut dyn FnMut() -> Result<(), E>,
-    ) -> Result<Option<Vec<Bytes>>, E> {
+    ) -> Result<Lacking, E> {
         let mut entries = self.entries(number, &ValueRange::defined(), &Span::All, Direction::Forward, None);
         let mut with = 0;
         while entries.next_entry()?.is_some() {
@@ -184,24 +220,28 @@ impl PartitionView {
         }
         // The snapshot's own count: what the partition has now may be another.
         let lacking = self.stored_items()?.saturating_sub(with);
-        if lacking > ABSENT_ITEMS_MAX as u64 {
-            return Ok(None);
-        }
-        let mut found = Vec::new();
-        if lacking == 0 {
-            return Ok(Some(found));
-        }
+        // The one with the largest number is on top, and goes when there are too many.
+        let mut first: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
+        let mut found = 0;
         let mut rows =
             self.snapshot().scan(Table::Items, orrery_storage::KeyRange::all(), Direction::Forward);
-        while (found.len() as u64) < lacking
+        while found < lacking
             && let Some(row) = rows.next_row().transpose().map_err(crate::error::Error::from)?
         {
             tick()?;
-            if !has(decode_item(row.value)?.body(), path) {
-                found.push(self.reference(&row.key)?);
+            let item = decode_item(row.value)?;
+            if has(item.body(), path) {
+                continue;
+            }
+            found += 1;
+            if first.len() < items_max || first.peek().is_some_and(|last| item.number < last.0) {
+                first.push((item.number, self.reference(&row.key)?));
+            }
+            if first.len() > items_max {
+                first.pop();
             }
         }
-        Ok(Some(found))
+        Ok(Lacking { more: found > first.len() as u64, items: first.into_sorted_vec() })
     }
 
     /// How many items the snapshot holds.
@@ -224,16 +264,17 @@ impl PartitionView {
     }
 
     /// Those of a list that lie in a span.
-    fn inside(&self, mut items: Vec<Bytes>, span: &Span) -> Result<Vec<Bytes>> {
-        let Span::Epk { min, max } = span else { return Ok(items) };
+    fn inside(&self, mut lacking: Lacking, span: &Span) -> Result<Lacking> {
+        let Span::Epk { min, max } = span else { return Ok(lacking) };
         let range = keys::items_in_epk_range(min.as_bytes(), max.as_bytes());
-        let mut inside = Vec::with_capacity(items.len());
-        for reference in items.drain(..) {
+        let bounds = (range.start.clone(), range.end.clone());
+        let mut inside = Vec::with_capacity(lacking.items.len());
+        for (number, reference) in lacking.items.drain(..) {
             let key = self.item_key(&reference)?;
-            if std::ops::RangeBounds::contains(&(range.start.clone(), range.end.clone()), &key) {
-                inside.push(reference);
+            if std::ops::RangeBounds::contains(&bounds, &key) {
+                inside.push((number, reference));
             }
         }
-        Ok(inside)
+        Ok(Lacking { items: inside, ..lacking })
     }
 }

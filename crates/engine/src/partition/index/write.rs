@@ -115,7 +115,7 @@ impl Stage {
         let mut paths = Paths { dictionary: &dictionary, new: &mut self.new_paths };
         let reference = keys::index::reference(target.epk.as_bytes(), &target.key);
         if let Some(new) = new {
-            index.absences.note(new.body(), &reference);
+            index.absences.note(new.body(), new.number, &reference);
         }
         let policy = &scheme.definition.indexing;
         let large = [old, new].into_iter().flatten().any(|item| may_be_unindexed(policy, item, &reference));
