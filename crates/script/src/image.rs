@@ -15,15 +15,18 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use rquickjs::prelude::Func;
-use rquickjs::{Ctx, Function, Object, Persistent, Runtime};
+use rquickjs::{Ctx, Function, Object, Persistent, Runtime, Value};
 
 use crate::failure::Failure;
 use crate::heap::{Heap, Saved, SharedHeap};
 use crate::limits::{Limits, Until};
 use crate::sandbox::{self, Sandbox};
+use crate::written::Writer;
 
 /// Address space next to what a script may have: blocks do not fit together without gaps.
 const SLACK: usize = 2;
+/// Documents that wait outside of the script's own memory.
+const WRITTEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The line that ends a log that was cut off.
 const LOG_CUT: &str = "\n… (the log is cut off here)";
 
@@ -36,6 +39,9 @@ pub(crate) struct Turn {
     logging: Cell<bool>,
     log_bytes_max: Cell<usize>,
     log: RefCell<String>,
+    /// Documents that wait in the queue, by place, and how long they are together.
+    written: RefCell<Vec<String>>,
+    written_bytes: Cell<usize>,
     /// Of `Math.random`: a copied runtime would always throw the same dice.
     random: Cell<u64>,
 }
@@ -106,6 +112,8 @@ impl Image {
             logging: Cell::new(false),
             log_bytes_max: Cell::new(0),
             log: RefCell::default(),
+            written: RefCell::default(),
+            written_bytes: Cell::default(),
             random: Cell::new(seed()),
         });
         let (driver, rejection) =
@@ -163,6 +171,8 @@ fn make<'js>(ctx: &Ctx<'js>, turn: &Rc<Turn>) -> rquickjs::Result<(Kept, Persist
     host.set("accepts", Func::from(move |queued: f64| now.accepts(queued)))?;
     let now = turn.clone();
     host.set("log", Func::from(move |line: String| now.log(&line)))?;
+    let (now, writer) = (turn.clone(), Writer::new(ctx)?);
+    host.set("write", Func::from(move |value: Value<'js>| now.write(&writer, &value)))?;
     let now = turn.clone();
     let math: Object<'js> = ctx.globals().get("Math")?;
     math.set("random", Function::new(ctx.clone(), move || now.random())?.with_name("random")?)?;
@@ -190,10 +200,32 @@ impl Turn {
         self.logging.set(logging);
         self.log_bytes_max.set(limits.log_bytes);
         self.log.take();
+        self.written.take();
+        self.written_bytes.set(0);
     }
 
     pub(crate) fn take_log(&self) -> String {
         self.log.take()
+    }
+
+    /// Keeps a document as text and says where; nothing when the script has to write it itself, where the memory that it
+    /// may have is the limit.
+    fn write(&self, writer: &Writer, value: &Value<'_>) -> rquickjs::Result<Option<f64>> {
+        if self.written_bytes.get() > WRITTEN_BYTES_MAX {
+            return Ok(None);
+        }
+        let Some(text) = writer.text(value)? else { return Ok(None) };
+        self.written_bytes.set(self.written_bytes.get() + text.len());
+        let mut written = self.written.borrow_mut();
+        written.push(text);
+        Ok(Some((written.len() - 1) as f64))
+    }
+
+    /// A document that was kept.
+    pub(crate) fn take_written(&self, place: f64) -> Option<String> {
+        let text = self.written.borrow_mut().get_mut(place as usize).map(std::mem::take)?;
+        self.written_bytes.set(self.written_bytes.get() - text.len());
+        Some(text)
     }
 
     fn accepts(&self, queued: f64) -> bool {

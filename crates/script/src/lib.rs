@@ -29,6 +29,7 @@ mod priority;
 mod program;
 mod run;
 mod sandbox;
+mod written;
 
 pub use collection::{Collection, Done, Operation, OperationError, Options};
 pub use failure::{Failure, FailureKind};

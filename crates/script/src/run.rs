@@ -1,11 +1,13 @@
 //! One execution of a procedure or trigger, from its first statement to its last callback.
 
+use std::rc::Rc;
+
 use rquickjs::{Array, Ctx, Object, Value};
 
 use crate::bytecode;
 use crate::collection::{Collection, Operation, OperationError, Options};
 use crate::failure::{self, Failure, FailureKind};
-use crate::image::{self, Image, Ready};
+use crate::image::{self, Image, Ready, Turn};
 use crate::limits::{LAST_PART, Limits, Until};
 use crate::program::Program;
 
@@ -87,6 +89,7 @@ impl From<rquickjs::Error> for Ended {
 /// A script that has made its first turn.
 struct Script<'js> {
     driver: Ready<'js>,
+    turn: Rc<Turn>,
 }
 
 impl<'js> Script<'js> {
@@ -106,7 +109,7 @@ impl<'js> Script<'js> {
             return Err(Ended::Failure(Failure::new(FailureKind::Compile, message)));
         };
         let () = driver.call.call((function.clone(), call.arguments))?;
-        Ok(Script { driver })
+        Ok(Script { driver, turn: image.turn.clone() })
     }
 
     /// Carries out one operation after the other until none is left.
@@ -136,7 +139,12 @@ impl<'js> Script<'js> {
                 return Err(Ended::Failure(Failure::new(FailureKind::Threw, message)));
             }
             let (kind, link): (String, String) = (asked.get(0)?, asked.get(1)?);
-            let body: Option<String> = asked.get(2)?;
+            // A place among the documents that were written here, or a text of the script's.
+            let body: Value<'js> = asked.get(2)?;
+            let body = match body.as_number() {
+                Some(place) => self.turn.take_written(place),
+                None => body.as_string().map(|text| text.to_string()).transpose()?,
+            };
             let options = Options { unseen: !asked.get::<bool>(4)?, ..options(ctx, asked.get(3)?)? };
             match perform(collection, &kind, &link, body.as_deref().unwrap_or(""), &options) {
                 Ok(done) => {

@@ -509,3 +509,50 @@ fn a_script_that_nobody_waits_for_is_stopped() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     leaves.join().unwrap();
 }
+
+#[test]
+fn documents_are_stored_as_json_writes_them() {
+    // Each is stored as it is and as the text that `JSON.stringify` makes of it; both must be the same value.
+    for value in [
+        "{}",
+        "{ id: 'a', n: 1, f: 1.5, big: 2 ** 53, neg: -0, tiny: 5e-324, e: 1e-7, t: true, x: false, nul: null }",
+        "{ beyond: 2 ** 60, huge: 1e300, nan: NaN, inf: -Infinity, third: 1 / 3, cents: 0.1 + 0.2, low: -2147483649 }",
+        "{ u: undefined, f: function () {}, s: Symbol('s'), a: [undefined, function () {}, Symbol('s'), , 1] }",
+        r#"{ q: 'a"b\\c', control: '\u0000\u001f\n\t\b', ü: 'ü💡', nul: 'a\u0000b', '': 'empty', line: '\u2028' }"#,
+        "{ half: '\\ud800x', '\\udc00': 1 }",
+        "{ b: 1, a: 2, 10: 'x', 9: 'y', '-1': 'z', nested: { c: { d: [[], {}, [[1]]] } } }",
+        "{ date: new Date(0), own: { toJSON() { return { its: 1 }; } }, toJSON: 1, boxed: [new Number(1), new String('s'), new Boolean(false)] }",
+        "{ map: new Map([[1, 2]]), set: new Set([1]), re: /x/, err: new Error('e'), typed: new Uint8Array(2), args: (function () { return arguments; })(1) }",
+        "{ get computed() { return 7; }, proxy: new Proxy({ p: 1 }, {}), list: new Proxy([1, 2], {}), bare: Object.assign(Object.create(null), { k: 1 }) }",
+        "Object.create({ inherited: 1 }, { own: { value: 1, enumerable: true }, hidden: { value: 2 } })",
+        "new (class Thing { constructor() { this.a = 1; } get b() { return 2; } })()",
+        "{ rope: 'x'.repeat(40) + 'ü'.repeat(40) + String(Math.PI), slice: 'abcdefghijklmnopqrstuvwxyz'.repeat(9).slice(3, 200) }",
+        "{ deep: JSON.parse('['.repeat(100) + ']'.repeat(100)) }",
+    ] {
+        let source = format!(
+            "function () {{ var value = {value}; __.response.setBody(JSON.stringify(value));
+               __.createDocument(__.getSelfLink(), value); }}"
+        );
+        let mut documents = Documents::default();
+        let report = run_with(&source, "[]", Limits::default(), &mut documents);
+        let told = report.outcome.unwrap_or_else(|failure| panic!("{value}: {failure:?}")).response_body;
+        let parse = |text: &str| {
+            let options = orrery_model::ParseOptions::default();
+            orrery_model::parse_json(text.as_bytes(), &options).ok()
+        };
+        let stored = parse(&documents.texts[0]);
+        let told = orrery_model::parse_json_value(told.unwrap().as_bytes()).unwrap();
+        let Value::String(expected) = told else { panic!("{told:?}") };
+        assert_eq!(stored, parse(&expected), "{value}: {} and {expected}", documents.texts[0]);
+    }
+    for (value, exception) in [
+        ("{ a: 1n }", "TypeError"),
+        ("(function () { var o = {}; o.o = o; return o; })()", "TypeError"),
+        ("{ get a() { throw new RangeError('no'); } }", "RangeError: no"),
+        ("[1]", "Error: A document must be an object."),
+        ("{ toJSON() { return undefined; } }", "Error: A document must be an object."),
+    ] {
+        let source = format!("function () {{ __.createDocument(__.getSelfLink(), {value}); }}");
+        assert!(failure(&source).exception.starts_with(exception), "{value}: {:?}", failure(&source));
+    }
+}
