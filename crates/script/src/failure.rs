@@ -3,6 +3,7 @@
 use rquickjs::{Ctx, Exception, Object, Value, qjs};
 
 use crate::sandbox::{API_FILE, GUARDS_FILE};
+use crate::written::Writer;
 
 /// Longest exception text and stack that are passed on.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
@@ -90,13 +91,16 @@ fn display(value: &Value<'_>) -> String {
     let ctx = value.ctx();
     let string = rquickjs::Coerced::<String>::from_value(value);
     match string {
-        Some(text) if text == "[object Object]" => match ctx.json_stringify(value.clone()) {
-            Ok(Some(json)) => json.to_string().unwrap_or(text),
-            _ => {
-                ctx.catch();
-                text
-            }
-        },
+        // Whatever is too much to write out stays what it is.
+        Some(text) if text == "[object Object]" => {
+            let written = Writer::new(ctx).and_then(|writer| writer.text(value));
+            written
+                .unwrap_or_else(|_| {
+                    ctx.catch();
+                    None
+                })
+                .unwrap_or(text)
+        }
         Some(text) => text,
         None => {
             ctx.catch();

@@ -4,11 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use rquickjs::{Context, Ctx, Runtime, Value};
+use rquickjs::prelude::Func;
+use rquickjs::{Context, Ctx, Function, Runtime, Value};
 
 use crate::bytecode;
 use crate::failure::{Failure, FailureKind};
 use crate::limits::Until;
+use crate::written::Writer;
 
 /// The names under which the two files of this crate appear in stacks; frames of theirs are left out.
 pub(crate) const API_FILE: &str = "orrery:api";
@@ -51,9 +53,7 @@ impl Sandbox {
         })));
         let context = Context::full(&runtime).map_err(no_memory)?;
         let sandbox = Sandbox { runtime, context, interrupted, until };
-        sandbox
-            .context
-            .with(|ctx| bytecode::evaluate(&ctx, guards()).map(drop).map_err(|_| sandbox.failure(&ctx)))?;
+        sandbox.context.with(|ctx| guard(&ctx).map_err(|_| sandbox.failure(&ctx)))?;
         Ok(sandbox)
     }
 
@@ -83,9 +83,12 @@ pub(crate) fn api<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Value<'js>> {
     bytecode::evaluate(ctx, CODE.get_or_init(|| own(include_str!("api.js"), API_FILE)))
 }
 
-fn guards() -> &'static [u8] {
+fn guard<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<()> {
     static CODE: OnceLock<Vec<u8>> = OnceLock::new();
-    CODE.get_or_init(|| own(include_str!("guards.js"), GUARDS_FILE))
+    let code = CODE.get_or_init(|| own(include_str!("guards.js"), GUARDS_FILE));
+    let guard: Function<'js> = bytecode::evaluate(ctx, code)?.get()?;
+    let writer = Writer::new(ctx)?;
+    guard.call((Func::from(move |value: Value<'js>| writer.text(&value)),))
 }
 
 /// Compiles a file of this crate, once per process.

@@ -1,13 +1,14 @@
 //! Documents as JSON text, straight from the values of a script.
 //!
 //! `JSON.stringify` makes a string of the script's for every document, of many smaller ones; what creates documents by the
-//! hundred spends most of its time there. So plain data is walked here: objects, arrays, texts, numbers, booleans and null.
+//! hundred spends most of its time there; and what shares its parts keeps it walking without end. So plain data is walked here: objects, arrays, texts, numbers, booleans and null.
 //! Whatever is unusual (dates and others that know how they want to be written, proxies, texts that are not Unicode, numbers
 //! that take more than a look, what is deep or long) is left to `JSON.stringify`, whose results these are in every case.
 
 #![allow(unsafe_code)]
 
 use std::io::Write;
+use std::ops::{Deref, DerefMut};
 
 use orrery_model::{Number, NumberStyle, write_json_number, write_json_string};
 use rquickjs::{Array, Ctx, Error, Object, Result, Value, qjs};
@@ -19,12 +20,37 @@ const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Integers up to here are written alike by everybody.
 const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Smaller fractions are written with an exponent by some.
+const DECIMAL_MIN: f64 = 1e-4;
+/// Values of one document: what shares its parts may have more of them than there is time for.
+const VALUES_MAX: usize = 200_000;
+
 /// What became of a value.
 enum Outcome {
     Written,
     /// JSON has nothing for it.
     Nothing,
     Unusual,
+}
+
+/// What is written so far, and of how many values.
+struct Text {
+    bytes: Vec<u8>,
+    values: usize,
+}
+
+impl Deref for Text {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Text {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
 }
 
 /// What plain data is recognised by, in one runtime.
@@ -53,10 +79,10 @@ impl Writer {
 
     /// `None`: not plain data.
     pub(crate) fn text(&self, value: &Value<'_>) -> Result<Option<String>> {
-        let mut out = Vec::with_capacity(256);
+        let mut out = Text { bytes: Vec::with_capacity(256), values: 0 };
         // SAFETY: the value is alive and of the context's runtime, and the context in use by this thread.
         let outcome = unsafe { self.value(value.ctx().as_raw().as_ptr(), value.as_raw(), &mut out, 0)? };
-        Ok(if matches!(outcome, Outcome::Written) { String::from_utf8(out).ok() } else { None })
+        Ok(if matches!(outcome, Outcome::Written) { String::from_utf8(out.bytes).ok() } else { None })
     }
 
     /// # Safety
@@ -65,9 +91,13 @@ impl Writer {
         &self,
         ctx: *mut qjs::JSContext,
         value: qjs::JSValue,
-        out: &mut Vec<u8>,
+        out: &mut Text,
         depth: usize,
     ) -> Result<Outcome> {
+        out.values += 1;
+        if out.values > VALUES_MAX || out.len() > BYTES_MAX {
+            return Ok(Outcome::Unusual);
+        }
         // SAFETY: as the caller says.
         unsafe {
             match qjs::JS_VALUE_GET_NORM_TAG(value) {
@@ -99,13 +129,13 @@ impl Writer {
         &self,
         ctx: *mut qjs::JSContext,
         object: qjs::JSValue,
-        out: &mut Vec<u8>,
+        out: &mut Text,
         depth: usize,
     ) -> Result<Outcome> {
         // SAFETY: as the caller says. Every value and list that QuickJS hands out is given back once.
         unsafe {
             let class = qjs::JS_GetClassID(object);
-            if depth > DEPTH_MAX || out.len() > BYTES_MAX || class != self.object && class != self.array {
+            if depth > DEPTH_MAX || class != self.object && class != self.array {
                 return Ok(Outcome::Unusual);
             }
             let to_json = qjs::JS_GetProperty(ctx, object, self.to_json);
@@ -138,7 +168,7 @@ impl Writer {
         object: qjs::JSValue,
         names: *const qjs::JSPropertyEnum,
         count: u32,
-        out: &mut Vec<u8>,
+        out: &mut Text,
         depth: usize,
     ) -> Result<Outcome> {
         out.push(b'{');
@@ -175,7 +205,7 @@ impl Writer {
         &self,
         ctx: *mut qjs::JSContext,
         array: qjs::JSValue,
-        out: &mut Vec<u8>,
+        out: &mut Text,
         depth: usize,
     ) -> Result<Outcome> {
         let mut length = 0;
@@ -211,7 +241,7 @@ impl Writer {
         &self,
         ctx: *mut qjs::JSContext,
         value: qjs::JSValue,
-        out: &mut Vec<u8>,
+        out: &mut Text,
         depth: usize,
     ) -> Result<Outcome> {
         // SAFETY: as the caller says.
@@ -233,10 +263,10 @@ fn integer(number: i64, out: &mut Vec<u8>) {
 fn number(number: f64, out: &mut Vec<u8>) -> Outcome {
     if !number.is_finite() {
         out.extend_from_slice(b"null");
-    } else if number.fract() != 0.0 {
+    } else if number.fract() != 0.0 && number.abs() >= DECIMAL_MIN {
         // The shortest text that is this number, as in JavaScript.
         let _ = write!(out, "{number:?}");
-    } else if number.abs() <= INTEGER_MAX {
+    } else if number.fract() == 0.0 && number.abs() <= INTEGER_MAX {
         integer(number as i64, out);
     } else {
         return Outcome::Unusual;
