@@ -5,6 +5,7 @@
 //! beside {"fullTextPolicy":{…}}          other members of the container
 //! fill 2000                              so many items: id, pk of 20, n, city of 50, email, tags, sometimes rare
 //! fill 2000 searched                     id, pk of 20, n, a point at, a text of 5 words out of 100, a vector v of 3 dimensions
+//! fill 600 linked                        the same, with graphs over vectors, complete and asked however small they are
 //!
 //! > SELECT …                             a query, and what its first page did
 //! …
@@ -16,9 +17,11 @@ mod items_support;
 mod query_support;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use items_support::Fixture;
-use orrery_engine::Scope;
+use orrery_engine::{EngineConfig, Scope};
+use orrery_storage::MemoryStore;
 use query_support::Case;
 use serde_json::{Value, json};
 
@@ -66,15 +69,22 @@ fn explained(file: &str) -> String {
         } else if let Some(count) = line.strip_prefix("fill ") {
             let mut definition = beside.clone();
             definition.as_object_mut().unwrap().extend(policy.as_object().unwrap().clone());
-            let fixture = Fixture::new(definition);
-            let (count, item): (&str, fn(usize) -> String) = match count.strip_suffix(" searched") {
-                Some(count) => (count, searched_item),
-                None => (count, item),
-            };
-            for at in 0..count.parse().unwrap() {
+            let (count, kind) = count.split_once(' ').unwrap_or((count, ""));
+            let item: fn(usize) -> String = if kind.is_empty() { item } else { searched_item };
+            let count: usize = count.parse().unwrap();
+            // A graph that is begun when all items are there is always the same.
+            let items_min = if kind == "linked" { count as u64 } else { u64::MAX };
+            let config = EngineConfig { graph_items_min: items_min, ..EngineConfig::default() };
+            let fixture = Fixture::over(Arc::new(MemoryStore::new()), config, definition, 400);
+            for at in 0..count {
                 fixture.create(&item(at)).unwrap();
             }
-            case = Some(Case::of(fixture));
+            let mut filled = Case::of(fixture);
+            if kind == "linked" {
+                filled.fixture.sweep();
+                filled.tuning.graph_nodes_min = 0;
+            }
+            case = Some(filled);
         } else if let Some(query) = line.strip_prefix("> ") {
             let case = case.as_ref().expect("fill comes before queries");
             let prepared = case.prepare(query).unwrap_or_else(|error| panic!("{query}: {error}"));

@@ -12,8 +12,10 @@
 //! All that is known of vectors are their codes (`quantize`). Links to nodes that are gone are passed over, and vanish when
 //! the node that has them is written again. Where nodes are kept is the caller's business ([`GraphRows`]).
 //!
-//! Searches begin at a sample of the nodes rather than at one: groups of vectors that lie far apart need not have links
-//! between them.
+//! Every node can be reached. When it is linked, the nearest that there was before gets a link to it which is never pruned: it is
+//! its *parent*. Parents have lower numbers than their children, so these links make trees, and searches begin at their roots,
+//! beside a sample of all nodes. They begin, too, at nodes that were far from all others when they came: the first of a group that lies
+//! close together. On the way to such a group a search would be caught by other groups.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
@@ -28,6 +30,17 @@ pub const LINKS_MAX: usize = 48;
 /// How much nearer a linked node must be to another for the direct link to be left out, in squares of distances. The
 /// first choice leaves out more, so that near nodes leave room for far ones; the second fills up.
 const SLACKS: [f32; 2] = [1.0, 1.2];
+/// Marks a link to a child, which is never pruned.
+const CHILD: u32 = 1 << 31;
+/// Numbers of nodes are below.
+pub const NODES_MAX: u32 = CHILD;
+/// Children that a node has, where another is near enough.
+const CHILDREN_MAX: usize = 8;
+/// A node is far from all others when the nearest is this much further away than half of that one's links are, in squares.
+const FAR: f32 = 9.0;
+/// What codes may be off, as a part of the square of lengths; and how many links tell something.
+const NOISE: f32 = 0.05;
+const FAR_LINKS_MIN: usize = 8;
 /// Links that a node gets for one to a node that goes.
 const REPLACEMENTS: usize = 3;
 
@@ -38,8 +51,13 @@ pub trait GraphRows {
 
     /// The code of a node; `None` when it is gone.
     fn code(&mut self, node: u32) -> Result<Option<Self::Code>, Self::Error>;
-    /// The links of a node, none when it is gone.
+    /// The links of a node as they were set, none when it is gone.
     fn links(&mut self, node: u32) -> Result<Vec<u32>, Self::Error>;
+}
+
+/// The node that a link leads to.
+pub fn linked_node(link: u32) -> u32 {
+    link & !CHILD
 }
 
 /// A graph that is changed.
@@ -172,8 +190,8 @@ impl GraphSearch {
             }
             self.open.pop();
             self.gone_on_from += 1;
-            for node in rows.links(next.node)? {
-                let Some(met) = self.meet(rows, node, nearness)? else { continue };
+            for link in rows.links(next.node)? {
+                let Some(met) = self.meet(rows, linked_node(link), nearness)? else { continue };
                 if best.len() >= list && best.peek().is_some_and(|worst| met < worst.0) {
                     continue;
                 }
@@ -213,22 +231,23 @@ impl GraphSearch {
     }
 }
 
-/// Links a new node. `list`: how thoroughly its neighbours are searched for. Its code must be there already.
+/// Links a new node, with a higher number than all others. `list`: how thoroughly its neighbours are searched for. Its code must
+/// be there already. Returns whether searches have to begin at it too.
 pub fn insert<R: GraphEdit>(
     rows: &mut R,
     measure: &Measure,
     entries: &[u32],
     node: u32,
     list: usize,
-) -> Result<(), R::Error> {
-    let Some(code) = rows.code(node)? else { return Ok(()) };
-    let Some(probe) = measure.quantizer.probe_code(code.as_ref(), measure.metric) else { return Ok(()) };
+) -> Result<bool, R::Error> {
+    let Some(code) = rows.code(node)? else { return Ok(false) };
+    let Some(probe) = measure.quantizer.probe_code(code.as_ref(), measure.metric) else { return Ok(true) };
     let nearness = |code: &[u8]| measure.nearness(&probe, code);
     let mut search = GraphSearch::default();
     search.seen.insert(node);
     search.begin(rows, entries, &nearness)?;
     search.run(rows, list, 0, &nearness)?;
-    // Those at which it began lie all over the place: without far ones around, groups would lose touch with each other.
+    // Those at which it began lie all over the place: far ones keep ways open between groups.
     let mut around = Vec::with_capacity(list + entries.len());
     let far: Vec<Met> = search.met[list.min(search.met.len())..]
         .iter()
@@ -236,68 +255,130 @@ pub fn insert<R: GraphEdit>(
         .copied()
         .collect();
     for met in search.nearest(list).iter().chain(&far) {
-        if let Some(code) = rows.code(met.node)?
-            && let Some(unpacked) = measure.quantizer.unpack(code.as_ref())
-        {
-            around.push(Neighbour { node: met.node, distance: -met.nearness, unpacked });
+        if let Some(unpacked) = unpacked(rows, measure, met.node)? {
+            let (node, distance) = (met.node, -met.nearness);
+            around.push(Neighbour { node, is_child: false, distance, unpacked });
         }
     }
+    let candidates: Vec<u32> = search.nearest(list).iter().map(|met| met.node).collect();
+    let parent = parent_among(rows, &candidates)?;
+    let is_far = match search.nearest(1) {
+        [nearest] => is_far(rows, measure, *nearest)?,
+        _ => true,
+    };
     let links = pruned(measure, node, around);
     rows.set_links(node, links.clone());
-    for other in links {
+    for other in links.into_iter().filter(|other| Some(*other) != parent) {
         add_links(rows, measure, other, &[node])?;
     }
-    Ok(())
+    if let Some(parent) = parent {
+        add_links(rows, measure, parent, &[node | CHILD])?;
+    }
+    Ok(is_far)
 }
 
-/// Takes a node out, whose code and links must still be there: whoever has a link to it gets others instead. Then the caller
-/// removes it.
+/// Whether a node is far from all others, given the nearest.
+fn is_far<R: GraphEdit>(rows: &mut R, measure: &Measure, nearest: Met) -> Result<bool, R::Error> {
+    let Some(own) = unpacked(rows, measure, nearest.node)? else { return Ok(false) };
+    let mut distances = Vec::with_capacity(LINKS_MAX);
+    for link in rows.links(nearest.node)? {
+        if let Some(other) = unpacked(rows, measure, linked_node(link))? {
+            distances.push(measure.between(&own, &other));
+        }
+    }
+    if distances.len() < FAR_LINKS_MIN {
+        return Ok(false);
+    }
+    let middle = distances.len() / 2;
+    let (_, usual, _) = distances.select_nth_unstable_by(middle, f32::total_cmp);
+    let noise = match measure.metric {
+        Metric::Cosine => NOISE,
+        Metric::Euclidean => NOISE * own.length * own.length,
+        Metric::DotProduct => NOISE * measure.longest * measure.longest,
+    };
+    Ok(-nearest.nearness > FAR * usual.max(noise))
+}
+
+/// The first of these, by how near they are, that has not too many children yet; or the first.
+fn parent_among<R: GraphEdit>(rows: &mut R, candidates: &[u32]) -> Result<Option<u32>, R::Error> {
+    for candidate in candidates {
+        let children = rows.links(*candidate)?.iter().filter(|link| **link & CHILD != 0).count();
+        if children < CHILDREN_MAX {
+            return Ok(Some(*candidate));
+        }
+    }
+    Ok(candidates.first().copied())
+}
+
+/// Takes a node out, whose code and links must still be there: whoever has a link to it gets others instead, and its children
+/// get other parents. Then the caller removes it. Returns the children that found no parent: searches have to begin at them too.
 pub fn remove<R: GraphEdit>(
     rows: &mut R,
     measure: &Measure,
     entries: &[u32],
     node: u32,
     list: usize,
-) -> Result<(), R::Error> {
-    let Some(code) = rows.code(node)? else { return Ok(()) };
-    let Some(probe) = measure.quantizer.probe_code(code.as_ref(), measure.metric) else { return Ok(()) };
+) -> Result<Vec<u32>, R::Error> {
+    let Some(code) = rows.code(node)? else { return Ok(Vec::new()) };
+    let Some(probe) = measure.quantizer.probe_code(code.as_ref(), measure.metric) else {
+        return Ok(Vec::new());
+    };
     let nearness = |code: &[u8]| measure.nearness(&probe, code);
     let mut search = GraphSearch::default();
     search.begin(rows, entries, &nearness)?;
     search.run(rows, list, 0, &nearness)?;
     let linked = rows.links(node)?;
-    let mut others: Vec<u32> =
-        search.nearest(list).iter().map(|met| met.node).chain(linked.iter().copied()).collect();
+    let mut others: Vec<u32> = search.nearest(list).iter().map(|met| met.node).collect();
+    others.extend(linked.iter().map(|link| linked_node(*link)));
     others.sort_unstable();
     others.dedup();
     let mut heirs = Vec::with_capacity(linked.len());
-    for other in linked {
-        if let Some(code) = rows.code(other)?
-            && let Some(unpacked) = measure.quantizer.unpack(code.as_ref())
-        {
-            heirs.push((other, unpacked));
+    let mut children = Vec::new();
+    for link in linked {
+        if let Some(unpacked) = unpacked(rows, measure, linked_node(link))? {
+            children.extend((link & CHILD != 0).then(|| (linked_node(link), unpacked.clone())));
+            heirs.push((linked_node(link), unpacked));
         }
     }
+    let mut near: Vec<(u32, Unpacked)> = Vec::with_capacity(others.len());
     for other in others.into_iter().filter(|other| *other != node) {
+        let Some(own) = unpacked(rows, measure, other)? else { continue };
         let mut links = rows.links(other)?;
         let before = links.len();
-        links.retain(|link| *link != node);
-        if links.len() == before {
-            continue;
+        links.retain(|link| linked_node(*link) != node);
+        if links.len() < before {
+            let is_linked = |heir: &u32| links.iter().any(|link| linked_node(*link) == *heir);
+            let mut nearest: Vec<(f32, u32)> = heirs
+                .iter()
+                .filter(|(heir, _)| *heir != other && !is_linked(heir))
+                .map(|(heir, unpacked)| (measure.between(&own, unpacked), *heir))
+                .collect();
+            nearest.sort_unstable_by(|left, right| left.0.total_cmp(&right.0));
+            let added: Vec<u32> = nearest.into_iter().take(REPLACEMENTS).map(|(_, heir)| heir).collect();
+            rows.set_links(other, links);
+            add_links(rows, measure, other, &added)?;
         }
-        let Some(code) = rows.code(other)? else { continue };
-        let Some(own) = measure.quantizer.unpack(code.as_ref()) else { continue };
-        let mut nearest: Vec<(f32, u32)> = heirs
-            .iter()
-            .filter(|(heir, _)| *heir != other && !links.contains(heir))
-            .map(|(heir, unpacked)| (measure.between(&own, unpacked), *heir))
-            .collect();
-        nearest.sort_unstable_by(|left, right| left.0.total_cmp(&right.0));
-        let added: Vec<u32> = nearest.into_iter().take(REPLACEMENTS).map(|(_, heir)| heir).collect();
-        rows.set_links(other, links);
-        add_links(rows, measure, other, &added)?;
+        near.push((other, own));
     }
-    Ok(())
+    let mut orphans = Vec::new();
+    for (child, own) in children {
+        let mut parents: Vec<(f32, u32)> = near
+            .iter()
+            .filter(|(other, _)| *other < child)
+            .map(|(other, unpacked)| (measure.between(&own, unpacked), *other))
+            .collect();
+        parents.sort_unstable_by(|left, right| left.0.total_cmp(&right.0));
+        let parents: Vec<u32> = parents.into_iter().map(|(_, other)| other).collect();
+        match parent_among(rows, &parents)? {
+            Some(parent) => add_links(rows, measure, parent, &[child | CHILD])?,
+            None => orphans.push(child),
+        }
+    }
+    Ok(orphans)
+}
+
+fn unpacked<R: GraphRows>(rows: &mut R, measure: &Measure, node: u32) -> Result<Option<Unpacked>, R::Error> {
+    Ok(rows.code(node)?.and_then(|code| measure.quantizer.unpack(code.as_ref())))
 }
 
 /// Adds links to a node, and prunes them when they are too many.
@@ -308,23 +389,20 @@ fn add_links<R: GraphEdit>(
     added: &[u32],
 ) -> Result<(), R::Error> {
     let mut links = rows.links(node)?;
-    links.extend(
-        added
-            .iter()
-            .filter(|link| **link != node)
-            .copied()
-            .filter(|link| !links.contains(link))
-            .collect::<Vec<_>>(),
-    );
+    for new in added.iter().filter(|link| linked_node(**link) != node) {
+        match links.iter_mut().find(|link| linked_node(**link) == linked_node(*new)) {
+            Some(link) => *link |= new & CHILD,
+            None => links.push(*new),
+        }
+    }
     if links.len() > LINKS_MAX {
-        let Some(code) = rows.code(node)? else { return Ok(()) };
-        let Some(own) = measure.quantizer.unpack(code.as_ref()) else { return Ok(()) };
+        let Some(own) = unpacked(rows, measure, node)? else { return Ok(()) };
         let mut around = Vec::with_capacity(links.len());
         for link in links {
-            if let Some(code) = rows.code(link)?
-                && let Some(unpacked) = measure.quantizer.unpack(code.as_ref())
-            {
-                around.push(Neighbour { node: link, distance: measure.between(&own, &unpacked), unpacked });
+            let (node, is_child) = (linked_node(link), link & CHILD != 0);
+            if let Some(unpacked) = unpacked(rows, measure, node)? {
+                let distance = measure.between(&own, &unpacked);
+                around.push(Neighbour { node, is_child, distance, unpacked });
             }
         }
         links = pruned(measure, node, around);
@@ -335,47 +413,75 @@ fn add_links<R: GraphEdit>(
 
 struct Neighbour {
     node: u32,
+    is_child: bool,
     distance: f32,
     unpacked: Unpacked,
 }
 
-/// The links of a node among those around it: near ones first, without those to which a chosen one leads. What room is left
-/// goes to the nearest that were passed over, which is what keeps copies of one vector together.
+impl Neighbour {
+    fn link(&self) -> u32 {
+        if self.is_child { self.node | CHILD } else { self.node }
+    }
+}
+
+/// The links of a node among those around it: its children, then near ones first, without those to which a chosen one leads. What
+/// room is left goes to the nearest that were passed over, which is what keeps copies of one vector together.
 fn pruned(measure: &Measure, node: u32, mut around: Vec<Neighbour>) -> Vec<u32> {
     // Copies form a chain by their numbers, or they would all be linked with the same few.
     let apart = |other: &Neighbour| other.node.abs_diff(node);
     around.sort_unstable_by(|left, right| {
         left.distance.total_cmp(&right.distance).then(apart(left).cmp(&apart(right)))
     });
-    let most = SLACKS[SLACKS.len() - 1];
-    // How much nearer the nearest chosen one is: beyond the slack, the direct link is not needed.
-    let mut nearer = vec![0f32; around.len()];
-    let mut is_chosen = vec![false; around.len()];
-    let mut chosen = Vec::with_capacity(LINKS);
+    let mut choice = Choice {
+        measure,
+        nearer: vec![0.0; around.len()],
+        is_chosen: vec![false; around.len()],
+        links: Vec::with_capacity(LINKS),
+        around: &around,
+    };
+    for at in (0..around.len()).filter(|at| around[*at].is_child) {
+        choice.choose(at, 0);
+    }
     for slack in SLACKS {
         for at in 0..around.len() {
-            if chosen.len() >= LINKS {
-                return chosen;
+            if choice.links.len() >= LINKS {
+                return choice.links;
             }
-            if is_chosen[at] || nearer[at] > slack {
-                continue;
-            }
-            is_chosen[at] = true;
-            chosen.push(around[at].node);
-            for other in at + 1..around.len() {
-                if is_chosen[other] || nearer[other] > most {
-                    continue;
-                }
-                let between = measure.between(&around[at].unpacked, &around[other].unpacked);
-                let times = if between > 0.0 { around[other].distance / between } else { f32::INFINITY };
-                nearer[other] = nearer[other].max(times);
+            if !choice.is_chosen[at] && choice.nearer[at] <= slack {
+                choice.choose(at, at + 1);
             }
         }
     }
-    let rest = (0..around.len()).filter(|at| !is_chosen[*at]).map(|at| around[at].node);
-    let room = LINKS - chosen.len();
-    chosen.extend(rest.take(room));
-    chosen
+    let rest = (0..around.len()).filter(|at| !choice.is_chosen[*at]).map(|at| around[at].node);
+    let room = LINKS.saturating_sub(choice.links.len());
+    let rest: Vec<u32> = rest.take(room).collect();
+    choice.links.extend(rest);
+    choice.links
+}
+
+struct Choice<'c> {
+    measure: &'c Measure,
+    around: &'c [Neighbour],
+    /// How much nearer the nearest chosen one is: beyond the slack, the direct link is not needed.
+    nearer: Vec<f32>,
+    is_chosen: Vec<bool>,
+    links: Vec<u32>,
+}
+
+impl Choice<'_> {
+    /// Takes one, and finds out to which from a place on it leads.
+    fn choose(&mut self, at: usize, from: usize) {
+        self.is_chosen[at] = true;
+        self.links.push(self.around[at].link());
+        for other in from..self.around.len() {
+            if self.is_chosen[other] || self.nearer[other] > SLACKS[SLACKS.len() - 1] {
+                continue;
+            }
+            let between = self.measure.between(&self.around[at].unpacked, &self.around[other].unpacked);
+            let times = if between > 0.0 { self.around[other].distance / between } else { f32::INFINITY };
+            self.nearer[other] = self.nearer[other].max(times);
+        }
+    }
 }
 
 /// Numbers of nodes are given one after the other; spreading them is all that is needed.
@@ -398,190 +504,4 @@ impl Hasher for NodeHasher {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::convert::Infallible;
-
-    #[derive(Default)]
-    struct Memory {
-        codes: Vec<Option<Vec<u8>>>,
-        links: Vec<Vec<u32>>,
-    }
-
-    impl GraphRows for Memory {
-        type Code = Vec<u8>;
-        type Error = Infallible;
-
-        fn code(&mut self, node: u32) -> Result<Option<Vec<u8>>, Infallible> {
-            Ok(self.codes[node as usize].clone())
-        }
-
-        fn links(&mut self, node: u32) -> Result<Vec<u32>, Infallible> {
-            Ok(self.links[node as usize].clone())
-        }
-    }
-
-    impl GraphEdit for Memory {
-        fn set_links(&mut self, node: u32, links: Vec<u32>) {
-            assert!(links.len() <= LINKS_MAX && !links.contains(&node));
-            self.links[node as usize] = links;
-        }
-    }
-
-    fn fraction(n: u64) -> f64 {
-        let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let n = (n ^ n >> 29).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((n ^ n >> 32) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Around one of some centres, or of none.
-    fn vector(n: u64, dimensions: u64, centres: u64) -> Vec<f64> {
-        let centre = (fraction(n + 1_000_000) * centres as f64) as u64;
-        let middle = |at| if centres == 0 { 0.0 } else { fraction(centre * 1_000 + at) - 0.5 };
-        let length = 0.5 + fraction(n + 2_000_000);
-        (0..dimensions).map(|at| length * (middle(at) + 0.4 * (fraction(n * 9_973 + at) - 0.5))).collect()
-    }
-
-    struct Built {
-        memory: Memory,
-        measure: Measure,
-        vectors: Vec<Vec<f64>>,
-        entries: Vec<u32>,
-    }
-
-    fn built(vectors: Vec<Vec<f64>>, metric: Metric) -> Built {
-        let quantizer = Quantizer::new(vectors[0].len(), None);
-        let measure = Measure { quantizer, metric, longest: 10.0 };
-        let mut memory = Memory::default();
-        let mut entries = Vec::new();
-        for (node, vector) in vectors.iter().enumerate() {
-            let mut code = Vec::new();
-            quantizer.encode(&mut code, vector);
-            memory.codes.push(Some(code));
-            memory.links.push(Vec::new());
-            insert(&mut memory, &measure, &entries, node as u32, 60).unwrap();
-            if node % 100 == 0 {
-                entries.push(node as u32);
-            }
-        }
-        Built { memory, measure, vectors, entries }
-    }
-
-    impl Built {
-        /// How many of the ten nearest are found, of all that were looked for, and how many nodes were compared for each.
-        fn recall(&mut self, list: usize, centres: u64) -> (f64, u64) {
-            let dimensions = self.vectors[0].len() as u64;
-            let (mut found, mut compared) = (0, 0);
-            for n in 0..20 {
-                let wanted = vector(90_000_000 + n, dimensions, centres);
-                let mut exact = crate::Probe::new(&wanted, self.measure.metric).unwrap();
-                let mut all: Vec<(f64, u32)> = Vec::new();
-                for (node, vector) in self.vectors.iter().enumerate() {
-                    if self.memory.codes[node].is_some() {
-                        let mut row = Vec::new();
-                        crate::encode_vector(&mut row, vector, crate::Element::Float32);
-                        all.push((exact.compare(&row).unwrap().value, node as u32));
-                    }
-                }
-                all.sort_by(|left, right| right.0.total_cmp(&left.0));
-                let probe = self.measure.quantizer.probe(&wanted, self.measure.metric).unwrap();
-                let nearness = |code: &[u8]| probe.compare(code);
-                let mut search = GraphSearch::default();
-                search.begin(&mut self.memory, &self.entries, &nearness).unwrap();
-                // In two steps, which must come to the same.
-                search.run(&mut self.memory, list / 3, 0, &nearness).unwrap();
-                search.run(&mut self.memory, list, 0, &nearness).unwrap();
-                compared += search.effort().0;
-                let near: Vec<u32> = search.nearest(list).iter().map(|met| met.node).collect();
-                found += all[..10].iter().filter(|(_, node)| near.contains(node)).count();
-            }
-            (found as f64 / 200.0, compared / 20)
-        }
-    }
-
-    #[test]
-    fn nearly_all_of_the_nearest_are_found_among_few_that_are_compared() {
-        for (metric, centres) in [
-            (Metric::Cosine, 30),
-            (Metric::Cosine, 0),
-            (Metric::Euclidean, 30),
-            (Metric::DotProduct, 30),
-            (Metric::DotProduct, 0),
-        ] {
-            let vectors = (0..4_000).map(|n| vector(n, 24, centres)).collect();
-            let (recall, compared) = built(vectors, metric).recall(150, centres);
-            println!("{metric:?} {centres}: {recall} {compared}");
-            assert!(recall >= 0.95 && compared < 2_500, "{metric:?} {centres}: {recall} {compared}");
-        }
-    }
-
-    /// Groups that come one after the other have nothing in common with those before.
-    #[test]
-    fn groups_far_apart_are_found() {
-        let group = |n: u64| {
-            let centre = n / 40;
-            (0..24).map(|at| fraction(centre * 1_000 + at) - 0.5 + 0.02 * fraction(n * 9_973 + at)).collect()
-        };
-        let mut built = built((0..3_000).map(group).collect(), Metric::Euclidean);
-        let mut missed = 0;
-        for n in (0..3_000).step_by(17) {
-            let wanted: Vec<f64> = group(n);
-            let probe = built.measure.quantizer.probe(&wanted, Metric::Euclidean).unwrap();
-            let nearness = |code: &[u8]| probe.compare(code);
-            let mut search = GraphSearch::default();
-            search.begin(&mut built.memory, &built.entries, &nearness).unwrap();
-            search.run(&mut built.memory, 60, 50, &nearness).unwrap();
-            // Who is who in a group is beyond what codes tell.
-            missed += usize::from(!search.nearest(20).iter().all(|met| u64::from(met.node) / 40 == n / 40));
-        }
-        assert!(missed <= 12, "{missed} of 177");
-    }
-
-    #[test]
-    fn what_is_left_when_most_are_removed_is_still_found() {
-        let mut built = built((0..3_000).map(|n| vector(n, 24, 30)).collect(), Metric::Cosine);
-        for node in (0..3_000u32).filter(|node| node % 4 != 0) {
-            remove(&mut built.memory, &built.measure, &built.entries, node, 60).unwrap();
-            built.memory.codes[node as usize] = None;
-            built.memory.links[node as usize].clear();
-            built.entries.retain(|entry| *entry != node);
-        }
-        let (recall, compared) = built.recall(150, 30);
-        assert!(recall >= 0.95, "{recall} {compared}");
-    }
-
-    #[test]
-    fn copies_of_one_vector_stay_together() {
-        let mut vectors: Vec<Vec<f64>> = (0..1_000).map(|n| vector(n, 24, 10)).collect();
-        vectors.extend(std::iter::repeat_n(vector(5, 24, 10), 300));
-        let mut built = built(vectors, Metric::Cosine);
-        let probe = built.measure.quantizer.probe(&vector(5, 24, 10), Metric::Cosine).unwrap();
-        let nearness = |code: &[u8]| probe.compare(code);
-        let mut search = GraphSearch::default();
-        search.begin(&mut built.memory, &built.entries, &nearness).unwrap();
-        search.run(&mut built.memory, 200, 0, &nearness).unwrap();
-        let copies = search.nearest(200).iter().filter(|met| met.node >= 1_000 || met.node == 5).count();
-        assert!(copies >= 150, "{copies}");
-    }
-
-    #[test]
-    fn codes_compared_with_each_other_come_near_the_truth() {
-        for asked in [None, Some(24), Some(6), Some(3)] {
-            let quantizer = Quantizer::new(24, asked);
-            let code = |n| {
-                let mut code = Vec::new();
-                quantizer.encode(&mut code, &vector(n, 24, 0));
-                code
-            };
-            for n in 0..50 {
-                let (a, b) = (code(n), code(n + 50));
-                let whole = quantizer.cosine(&quantizer.unpack(&a).unwrap(), &quantizer.unpack(&b).unwrap());
-                let (probed, length) = quantizer.probe_code(&a, Metric::Cosine).unwrap().cosine(&b).unwrap();
-                assert!((whole - probed).abs() < 0.02, "{asked:?} {whole} {probed}");
-                assert_eq!(length, quantizer.unpack(&b).unwrap().length);
-            }
-        }
-        assert!(Quantizer::new(3, None).unpack(&[1, 2, 3]).is_none());
-        assert!(Quantizer::new(3, None).probe_code(&[], Metric::Cosine).is_none());
-    }
-}
+mod tests;

@@ -38,8 +38,8 @@ mod vector;
 pub use cell::{CELL_BYTES, Cell, Grid, Region, Touch, ranges as cell_ranges};
 pub use composite::{Component, CompositeRange, encode_component, encode_component_value, split_component};
 pub use graph::{
-    GraphEdit, GraphRows, GraphSearch, LINKS, LINKS_MAX, Measure, Met, insert as link_node,
-    remove as unlink_node,
+    GraphEdit, GraphRows, GraphSearch, LINKS, LINKS_MAX, Measure, Met, NODES_MAX, insert as link_node,
+    linked_node, remove as unlink_node,
 };
 pub use quantize::{CODE_BYTES_MAX, CodeProbe, Quantizer, Unpacked};
 pub use range::{ValueRange, prefix_end};

@@ -20,9 +20,8 @@ use super::run::{Failed, Ran, Run};
 use crate::partition::Span;
 use crate::partition::index::{GraphPath, TouchedVector, VectorForm, VectorPath};
 
-/// Nodes from which a walk goes on without finding anything before it ends, at least and for each on its list.
-const PATIENCE_MIN: usize = 50;
-const PATIENCE_PART: usize = 2;
+/// Nodes from which a walk goes on without finding anything before it ends, beside as many as its list is long.
+const PATIENCE_MIN: usize = 100;
 /// Times that a list grows at most at once.
 const GROWTH_MAX: usize = 16;
 /// The part of all nodes beyond which a walk is no better than a scan.
@@ -72,11 +71,11 @@ impl<'q> Run<'q> {
         let Some(mut waiting) = self.unlinked(wanted, &graph, &probe)? else { return Ok(None) };
         let nearness = |code: &[u8]| probe.compare(code);
         let mut search = GraphSearch::default();
-        search.begin(&mut Nodes { run: self, graph: &graph }, graph.entries(), &nearness)?;
+        search.begin(&mut Nodes { run: self, graph: &graph }, &graph.entries(), &nearness)?;
         let mut execution = self.execution(wanted.after, wanted.passed);
         let mut tries = Tries::default();
         loop {
-            let patience = PATIENCE_MIN.max(beam / PATIENCE_PART);
+            let patience = PATIENCE_MIN.max(beam);
             search.run(&mut Nodes { run: self, graph: &graph }, beam, patience, &nearness)?;
             let listed = search.nearest(beam);
             // What is not as near as the last on the list may be less near than nodes that were not met.

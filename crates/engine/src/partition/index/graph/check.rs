@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use orrery_index::linked_node;
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 
-use super::{Graph, ODD, decode_node, words};
+use super::{Graph, ODD, ROOTS_MAX, decode_node, words};
 use crate::error::Result;
 use crate::partition::rows::damaged;
 
@@ -88,19 +89,30 @@ fn check(snapshot: &dyn Snapshot, path: u16, graph: &Graph, found: &mut Vec<Stri
     }
     let mut lost: Vec<u32> =
         links.keys().map(|key| number(key)).filter(|node| !nodes.contains_key(node)).collect();
-    lost.extend(graph.entries.iter().filter(|entry| !nodes.contains_key(entry)));
+    lost.extend(graph.beginnings().into_iter().filter(|entry| !nodes.contains_key(entry)));
     for node in lost {
         found.push(format!("path {path}: node {node} is not there"));
     }
-    if !odd.is_empty() || graph.nodes as usize != nodes.len() || graph.entries.is_empty() != nodes.is_empty()
-    {
+    if !odd.is_empty() || graph.nodes as usize != nodes.len() || graph.roots.is_empty() != nodes.is_empty() {
         found.push(format!(
-            "path {path}: {} nodes, {} counted, {} entries, {} odd ones too many",
+            "path {path}: {} nodes, {} counted, {} roots, {} odd ones too many",
             nodes.len(),
             graph.nodes,
-            graph.entries.len(),
+            graph.roots.len(),
             odd.len()
         ));
+    }
+    let mut reached: BTreeSet<u32> = BTreeSet::new();
+    let mut open = graph.beginnings();
+    while let Some(node) = open.pop() {
+        if nodes.contains_key(&node) && reached.insert(node) {
+            let row = links.get(&node.to_be_bytes()[..]);
+            let links = row.map_or(Some(Vec::new()), |row| words(row)).ok_or_else(|| damaged("links"))?;
+            open.extend(links.into_iter().map(linked_node));
+        }
+    }
+    if graph.roots.len() < ROOTS_MAX && reached.len() < nodes.len() {
+        found.push(format!("path {path}: {} nodes cannot be reached", nodes.len() - reached.len()));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use orrery_index::{GraphEdit, GraphRows, Measure, prefix_end};
+use orrery_index::{GraphEdit, GraphRows, Measure, NODES_MAX, linked_node, prefix_end};
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 
 use super::super::super::rows::damaged;
@@ -19,8 +19,8 @@ use super::super::super::{Partition, upkeep};
 use super::super::paths::Found;
 use super::super::scheme::Scheme;
 use super::{
-    BUILD_LIST, ENTRIES_MAX, Graph, LONGEST_ROOM, ODD, decode_node, encode_links, encode_node, measure_of,
-    words,
+    BUILD_LIST, ENTRIES_MAX, Graph, LONGEST_ROOM, ODD, ROOTS_MAX, decode_node, encode_links, encode_node,
+    measure_of, words,
 };
 use crate::definition::{PathStep, VectorIndex};
 use crate::error::{Error, Result};
@@ -311,7 +311,7 @@ impl Work<'_> {
             self.measure.longest = self.graph.longest;
         }
         let node = self.graph.next;
-        if node >= ODD - 1 {
+        if node >= NODES_MAX - 1 {
             // Numbers have run out: everything begins anew.
             self.graph.dropping = true;
             return Ok(());
@@ -320,8 +320,12 @@ impl Work<'_> {
         self.graph.nodes += 1;
         self.node_of.insert(reference.clone(), Some(node));
         self.nodes.insert(node, Some((reference.clone(), code)));
-        let (measure, entries, list) = (self.measure, self.graph.entries.clone(), self.list);
-        orrery_index::link_node(self, &measure, &entries, node, list)?;
+        let (measure, entries, list) = (self.measure, self.graph.beginnings(), self.list);
+        if orrery_index::link_node(self, &measure, &entries, node, list)?
+            && self.graph.roots.len() < ROOTS_MAX
+        {
+            self.graph.roots.push(node);
+        }
         // A sample of all nodes: each new one takes the place of another as often as is its share.
         if self.graph.entries.len() < ENTRIES_MAX {
             self.graph.entries.push(node);
@@ -333,38 +337,27 @@ impl Work<'_> {
     }
 
     fn remove(&mut self, node: u32) -> Result<()> {
-        let (measure, entries, list) = (self.measure, self.graph.entries.clone(), self.list);
-        orrery_index::unlink_node(self, &measure, &entries, node, list)?;
+        let (measure, entries, list) = (self.measure, self.graph.beginnings(), self.list);
+        let orphans = orrery_index::unlink_node(self, &measure, &entries, node, list)?;
         self.graph.entries.retain(|entry| *entry != node);
-        self.graph.nodes = self.graph.nodes.saturating_sub(1);
-        if self.graph.entries.is_empty() && self.graph.nodes > 0 {
-            let another = self.another(node)?;
-            self.graph.entries.extend(another);
+        if self.graph.roots.contains(&node) {
+            self.graph.roots.retain(|root| *root != node);
+            // Others of its group may only be found from it.
+            for link in self.links(node)? {
+                let heir = linked_node(link);
+                if self.node(heir)?.is_some() && !self.graph.roots.contains(&heir) {
+                    self.graph.roots.push(heir);
+                    break;
+                }
+            }
         }
+        let room = ROOTS_MAX.saturating_sub(self.graph.roots.len());
+        let known = self.graph.roots.clone();
+        self.graph.roots.extend(orphans.into_iter().filter(|orphan| !known.contains(orphan)).take(room));
+        self.graph.nodes = self.graph.nodes.saturating_sub(1);
         self.nodes.insert(node, None);
         self.links.remove(&node);
         Ok(())
-    }
-
-    /// Any node but this one.
-    fn another(&mut self, node: u32) -> Result<Option<u32>> {
-        for link in self.links(node)? {
-            if self.node(link)?.is_some() {
-                return Ok(Some(link));
-            }
-        }
-        if let Some((other, _)) = self.nodes.iter().find(|(other, row)| **other != node && row.is_some()) {
-            return Ok(Some(*other));
-        }
-        let [_, nodes, ..] = keys::index::graph_parts(self.path);
-        let mut rows = self.snapshot.scan(Table::Index, nodes, Direction::Forward);
-        while let Some(row) = rows.next_row().transpose()? {
-            let other = keys::index::node_number(&row.key).ok_or_else(|| damaged("node"))?;
-            if other != node && !self.nodes.contains_key(&other) {
-                return Ok(Some(other));
-            }
-        }
-        Ok(None)
     }
 
     fn node(&self, node: u32) -> Result<Option<(Bytes, Bytes)>> {

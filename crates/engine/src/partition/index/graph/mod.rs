@@ -36,8 +36,10 @@ use crate::partition::rows::damaged;
 pub(super) use check::differences;
 pub use view::{GraphPath, TouchedVector};
 
-/// Nodes at which searches begin.
+/// Nodes at which searches begin, beside roots.
 const ENTRIES_MAX: usize = 64;
+/// Other nodes at which searches begin, because they may not be found else. Each costs every search a comparison.
+const ROOTS_MAX: usize = 1_024;
 /// How thoroughly neighbours are searched for, where the policy does not say.
 const BUILD_LIST: usize = 100;
 /// Dot products want to know the longest vector; with some room it need not be changed often.
@@ -117,10 +119,19 @@ pub(super) struct Graph {
     touched_to: Option<Bytes>,
     /// The last item whose code was taken up when the graph was begun; `None`: all were.
     codes_to: Option<Bytes>,
-    pub(super) entries: Vec<u32>,
+    /// Nodes at which searches begin: a sample of all,
+    entries: Vec<u32>,
+    /// and those that are far from others or have no parent. All nodes can be reached from them.
+    roots: Vec<u32>,
 }
 
 impl Graph {
+    /// Nodes at which searches begin.
+    fn beginnings(&self) -> Vec<u32> {
+        let sampled = self.entries.iter().filter(|entry| !self.roots.contains(entry));
+        self.roots.iter().chain(sampled).copied().collect()
+    }
+
     fn begin(index: &VectorIndex, quantizer: Quantizer) -> Graph {
         Graph {
             dropping: false,
@@ -132,6 +143,7 @@ impl Graph {
             touched_to: None,
             codes_to: Some(Bytes::new()),
             entries: Vec::new(),
+            roots: Vec::new(),
         }
     }
 
@@ -147,6 +159,7 @@ impl Graph {
             touched_to: None,
             codes_to: None,
             entries: Vec::new(),
+            roots: Vec::new(),
         }
     }
 
@@ -174,7 +187,8 @@ impl Graph {
             row.put_u16_le(bytes.len() as u16);
             row.put_slice(bytes);
         }
-        self.entries.iter().for_each(|entry| row.put_u32_le(*entry));
+        row.put_u16_le(self.entries.len() as u16);
+        self.entries.iter().chain(&self.roots).for_each(|node| row.put_u32_le(*node));
         row.into()
     }
 
@@ -196,8 +210,24 @@ impl Graph {
             Some(known.then(|| Bytes::copy_from_slice(place)))
         };
         let (touched_to, codes_to) = (place()?, place()?);
-        let entries = words(rest)?;
-        Some(Graph { dropping, metric, code_bytes, next, nodes, longest, touched_to, codes_to, entries })
+        let sampled = usize::from(rest.try_get_u16_le().ok()?);
+        let mut entries = words(rest)?;
+        if sampled > entries.len() {
+            return None;
+        }
+        let roots = entries.split_off(sampled);
+        Some(Graph {
+            dropping,
+            metric,
+            code_bytes,
+            next,
+            nodes,
+            longest,
+            touched_to,
+            codes_to,
+            entries,
+            roots,
+        })
     }
 }
 
@@ -242,11 +272,12 @@ mod tests {
             touched_to: Some(Bytes::from_static(b"abc")),
             codes_to: None,
             entries: vec![1, 5],
+            roots: vec![1],
         };
         let row = graph.encode();
         assert_eq!(Graph::decode(&row), Some(graph));
         for end in 0..row.len() {
-            assert!(Graph::decode(&row[..end]).is_none_or(|graph| graph.entries.len() < 2));
+            assert!(Graph::decode(&row[..end]).is_none_or(|graph| graph.roots.is_empty()));
         }
     }
 

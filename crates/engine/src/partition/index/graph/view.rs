@@ -19,8 +19,8 @@ pub struct GraphPath {
 
 impl GraphPath {
     /// Nodes at which searches begin.
-    pub fn entries(&self) -> &[u32] {
-        &self.graph.entries
+    pub fn entries(&self) -> Vec<u32> {
+        self.graph.beginnings()
     }
 
     /// How many vectors are linked.

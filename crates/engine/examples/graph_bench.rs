@@ -1,0 +1,244 @@
+//! What a graph over vectors costs and saves, beside a scan over their codes.
+//!
+//! `cargo run --release -p orrery-engine --example graph_bench DIR [ITEMS] [clustered|uniform|grouped]`: loads items with a vector of 128
+//! dimensions into an empty directory, links all of them, and asks for the ten nearest by the graph, by a scan over the codes, and by
+//! brute force, which tells the recall. CPU is that of the whole process.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use orrery_engine::partition::wait;
+use orrery_engine::{
+    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, Operation, PartitionQuery,
+    QueryLimits, QueryMetrics, Scope, SystemEnv, SystemProperties, Throughput, Tuning,
+};
+use orrery_model::{KeyComponent, ParseOptions, PartitionKey, Value, parse_json};
+use orrery_query::{DistanceFunction, Prepared, QueryEnv};
+use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
+use serde_json::json;
+
+type Failure = Box<dyn std::error::Error>;
+
+const IN_FLIGHT: usize = 64;
+const DIMENSIONS: u64 = 128;
+const QUERIES: u64 = 20;
+/// Times that the queries are asked; the first warms caches.
+const ROUNDS: u64 = 3;
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let directory = arguments.next().ok_or("which directory?")?;
+    let items: u64 = arguments.next().map_or(Ok(10_000), |text| text.parse())?;
+    let kind = arguments.next().unwrap_or_else(|| "clustered".into());
+    std::fs::create_dir_all(&directory)?;
+    let json = json!({
+        "id": "c",
+        "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        "indexingPolicy": {
+            "includedPaths": [{"path": "/*"}],
+            "excludedPaths": [{"path": "/v/*"}],
+            "vectorIndexes": [{"path": "/v", "type": "diskANN"}],
+        },
+        "vectorEmbeddingPolicy": {"vectorEmbeddings": [
+            {"path": "/v", "dataType": "float32", "dimensions": DIMENSIONS, "distanceFunction": "cosine"}
+        ]},
+    });
+    let definition = ContainerDefinition::parse(&json, "2020-07-15")?;
+    let store = Arc::new(EmbeddedStore::open(Path::new(&directory), EmbeddedOptions::default())?);
+    // Linking begins when everything is there, so that its cost can be told apart.
+    let load = EngineConfig {
+        durability: Durability::Relaxed,
+        graph_items_min: u64::MAX,
+        ..EngineConfig::default()
+    };
+    let account = Account::open(store.clone(), load.clone(), Arc::new(SystemEnv::new()))?;
+    let database = wait(account.create_database("bench", None))?;
+    let container = wait(account.create_container(&database, definition, Some(Throughput::Manual(400))))?;
+    let before = cpu_seconds();
+    write(&container, items, &kind)?;
+    println!("{items} {kind}: {:.1} µs CPU to create an item", (cpu_seconds() - before) * 1e6 / items as f64);
+    std::thread::sleep(Duration::from_secs(3));
+    let unlinked_bytes = directory_bytes(&Path::new(&directory).join("index"))?;
+    drop((container, database, account));
+    let config = EngineConfig { graph_items_min: 1, ..load };
+    let account = Account::open(store.clone(), config, Arc::new(SystemEnv::new()))?;
+    let database = account.database(orrery_engine::Ref::Name("bench"))?;
+    let container = database.container(orrery_engine::Ref::Name("c"))?;
+    let before = cpu_seconds();
+    for partition in container.partitions_of(&Scope::All)? {
+        while partition.upkeep_is_due() {
+            partition.upkeep()?;
+        }
+    }
+    println!("  {:.1} µs CPU to link a vector", (cpu_seconds() - before) * 1e6 / items as f64);
+    std::thread::sleep(Duration::from_secs(3));
+    let usual = Tuning::default();
+    let scan = Tuning { graph_nodes_min: u64::MAX, ..usual };
+    let exact = ask("brute force", &container, &kind, ", true", usual, 1, None)?;
+    let graph = ask("graph", &container, &kind, "", usual, ROUNDS, Some(&exact))?;
+    ask("codes", &container, &kind, "", scan, ROUNDS, Some(&exact))?;
+    for multiplier in [5, 20] {
+        let options = format!(", false, {{\"searchListSizeMultiplier\": {multiplier}}}");
+        ask(&format!("graph, multiplier {multiplier}"), &container, &kind, &options, usual, 1, Some(&exact))?;
+    }
+    drop((graph, container, database));
+    account.close()?;
+    drop((account, store));
+    let linked_bytes = directory_bytes(&Path::new(&directory).join("index"))?;
+    println!(
+        "  {:.0} bytes of index rows on disk for an item, {:.0} before it was linked",
+        linked_bytes as f64 / items as f64,
+        unlinked_bytes as f64 / items as f64
+    );
+    Ok(())
+}
+
+/// Asks for the ten nearest, and returns them.
+fn ask(
+    what: &str,
+    container: &Arc<Container>,
+    kind: &str,
+    options: &str,
+    tuning: Tuning,
+    rounds: u64,
+    exact: Option<&Vec<HashSet<String>>>,
+) -> Result<Vec<HashSet<String>>, Failure> {
+    let path = orrery_model::PropertyPath::from_segments(["v"]);
+    let env = QueryEnv { vectors: vec![(path, DistanceFunction::Cosine)], ..QueryEnv::default() };
+    let (mut answers, mut metrics, mut cpu) = (Vec::new(), QueryMetrics::default(), f64::INFINITY);
+    for _ in 0..rounds {
+        answers.clear();
+        metrics = QueryMetrics::default();
+        let before = cpu_seconds();
+        for number in 0..QUERIES {
+            let wanted = vector(90_000_000 + number, kind);
+            let text =
+                format!("SELECT TOP 10 VALUE c.id FROM c ORDER BY VectorDistance(c.v, {wanted}{options})");
+            let query = orrery_sql::parse_query(&text).map_err(|error| format!("{error:?}"))?;
+            let prepared = Prepared::new(&query, &[], &env).map_err(|error| error.message)?;
+            let mut rows = HashSet::new();
+            for partition in container.partitions_of(&Scope::All)? {
+                let span = container.span_of(&Scope::All)?;
+                let query = PartitionQuery {
+                    prepared: &prepared,
+                    span: &span,
+                    from: None,
+                    limits: QueryLimits { rows: 10_000, bytes: 4 << 20, deadline: None, steps: None },
+                    cancelled: None,
+                    session: &[],
+                    system: &NoSystem,
+                    timed: false,
+                    explained: false,
+                    held: None,
+                    tuning,
+                };
+                let page = partition.query(&query, &mut |row| {
+                    rows.insert(String::from_utf8_lossy(row).into_owned());
+                });
+                let page = page.map_err(|_| "the query failed")?;
+                metrics.index_entries += page.metrics.index_entries;
+                metrics.loaded_items += page.metrics.loaded_items;
+            }
+            answers.push(rows);
+        }
+        cpu = f64::min(cpu, cpu_seconds() - before);
+    }
+    let recall = exact.map_or(1.0, |exact| {
+        let hits: usize =
+            answers.iter().zip(exact).map(|(found, exact)| found.intersection(exact).count()).sum();
+        hits as f64 / (10 * QUERIES) as f64
+    });
+    println!(
+        "  {what}: recall {recall:.3}, {:.2} ms CPU, {} entries read, {} items loaded",
+        cpu * 1e3 / QUERIES as f64,
+        metrics.index_entries / QUERIES,
+        metrics.loaded_items / QUERIES
+    );
+    Ok(answers)
+}
+
+struct NoSystem;
+
+impl SystemProperties for NoSystem {
+    fn count(&self) -> usize {
+        0
+    }
+
+    fn name(&self, _: usize) -> &'static str {
+        ""
+    }
+
+    fn value(&self, _: &Item, _: usize) -> Value {
+        Value::Undefined
+    }
+
+    fn write_json(&self, _: &Item, _: usize, _: &mut Vec<u8>) {}
+}
+
+fn write(container: &Arc<Container>, items: u64, kind: &str) -> Result<(), Failure> {
+    let mut under_way = std::collections::VecDeque::new();
+    for n in 0..items {
+        let (key, id) = (format!("p{:05}", n / 10), format!("i{n:07}"));
+        let text = format!(r#"{{"id":"{id}","pk":"{key}","v":{}}}"#, vector(n, kind));
+        let document: Bytes = parse_json(text.as_bytes(), &ParseOptions::default())?.into();
+        let key = PartitionKey([KeyComponent::String(key)].into_iter().collect());
+        under_way.push_back(container.write_item(&key, Operation::Upsert { id, document }.into()));
+        if under_way.len() >= IN_FLIGHT
+            && let Some(first) = under_way.pop_front()
+        {
+            wait(first)?;
+        }
+    }
+    under_way.into_iter().try_for_each(|write| wait(write).map(|_| ()))?;
+    Ok(())
+}
+
+/// Near one of fifty centres, near one of many, or anywhere.
+fn vector(n: u64, kind: &str) -> String {
+    let (centres, spread) = match kind {
+        "uniform" => (0, 1.0),
+        "grouped" => (2_000, 0.1),
+        _ => (50, 0.5),
+    };
+    let parts: Vec<String> = (0..DIMENSIONS)
+        .map(|at| {
+            let centre = match centres {
+                0 => 0.0,
+                centres => fraction(mix(n) % centres * 1_000 + at + 500_000_000) - 0.5,
+            };
+            format!("{:.5}", centre + spread * (fraction(n * 1_000 + at + 17) - 0.5))
+        })
+        .collect();
+    format!("[{}]", parts.join(","))
+}
+
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (n ^ n >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ n >> 32
+}
+
+fn fraction(n: u64) -> f64 {
+    (mix(n) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
+}
+
+/// CPU time of this process, where the system tells (Linux).
+fn cpu_seconds() -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let fields: Vec<f64> = after_name.split(' ').map(|field| field.parse().unwrap_or_default()).collect();
+    fields.get(11..13).map_or(0.0, |times| times.iter().sum::<f64>() / TICKS_PER_SECOND)
+}
