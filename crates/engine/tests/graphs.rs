@@ -171,8 +171,15 @@ fn a_graph_finds_nearly_all_of_the_nearest_and_looks_at_few() {
             .create(&format!(r#"{{"id":"i{at}","pk":"p{}","n":{},"v":{v}}}"#, at % 50, at % 7))
             .unwrap();
     }
+    let text =
+        format!("SELECT TOP 10 VALUE c.id FROM c ORDER BY VectorDistance(c.v, {})", vector(&mut dice, 24));
+    let before = ask(&case, &text).1;
     case.fixture.sweep();
     assert_eq!(case.fixture.only_partition().check_index().unwrap(), [""; 0]);
+    let after = ask(&case, &text).1;
+    assert!(by_graph(&after));
+    assert_eq!(before.metrics.loaded_items, after.metrics.loaded_items);
+    assert!((before.charge_ru - after.charge_ru).abs() < 0.2, "{} {}", before.charge_ru, after.charge_ru);
     let (mut found, mut entries) = (0, 0);
     for _ in 0..20 {
         let wanted = vector(&mut dice, 24);

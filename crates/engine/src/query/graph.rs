@@ -30,8 +30,8 @@ const WALK_PART: u64 = 4;
 const MEMBERS_PART: u64 = 16;
 /// Spans of so few items are scanned.
 const SPAN_ITEMS: usize = 10_000;
-/// Nodes that are compared for each on the list, as a guess.
-const COMPARED_PER_LISTED: u64 = 20;
+/// Nodes that are compared for each from which a walk goes on, as a guess.
+const COMPARED_PER_LISTED: u64 = 25;
 
 /// A query for the nearest, as far as walks and scans have it in common.
 pub(super) struct Wanted<'w> {
@@ -65,7 +65,9 @@ impl<'q> Run<'q> {
         }
         let Some(probe) = quantizer.probe(&wanted.nearest.vector, metric) else { return Ok(None) };
         let mut beam = wanted.list;
-        if (beam as u64).saturating_mul(COMPARED_PER_LISTED) > self.steps_left {
+        // Better at once than halfway.
+        let steps = (beam.saturating_add(PATIENCE_MIN.max(beam)) as u64).saturating_mul(COMPARED_PER_LISTED);
+        if steps > self.steps_left {
             return Err(Failed::Lengthy);
         }
         let Some(mut waiting) = self.unlinked(wanted, &graph, &probe)? else { return Ok(None) };

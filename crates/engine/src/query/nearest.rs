@@ -117,9 +117,12 @@ impl<'q> Run<'q> {
         let all_count = !filtered && self.view.hides_nothing()?;
         let (vectors, members) = (&vectors, members.as_ref());
         let whole = Wanted { place, nearest: wanted, vectors, members, list, all_count, after, passed };
+        let before = self.metrics.clone();
         if let Some(page) = self.walked(&whole)? {
             return Ok(Some(page));
         }
+        // A walk that led nowhere is not the query's cost: it would not have been tried with a graph that is less far.
+        self.metrics = before;
         let keep = all_count.then_some(list);
         let Some(mut found) = self.compared(vectors, wanted, members, keep)? else {
             return Ok(None);
