@@ -44,7 +44,7 @@ const ROOTS_MAX: usize = 1_024;
 const BUILD_LIST: usize = 100;
 /// Dot products want to know the longest vector; with some room it need not be changed often.
 const LONGEST_ROOM: f32 = 1.25;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// The value of a touched row whose vector is gone. Codes are longer.
 pub(super) const GONE: &[u8] = &[0];
 /// In the place of a node: a vector without a code, which only its item can tell about.
