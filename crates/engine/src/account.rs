@@ -172,6 +172,11 @@ impl Account {
         self.number
     }
 
+    /// Memory that columns of all partitions take.
+    pub fn column_bytes(&self) -> u64 {
+        self.shared.columns.size_bytes()
+    }
+
     pub fn env(&self) -> &Arc<dyn Env> {
         &self.shared.env
     }

@@ -56,6 +56,12 @@ pub fn render(text: &mut String, partitions: &[PartitionInsight]) {
     }
 }
 
+pub fn render_columns(text: &mut String, bytes: u64) {
+    let name = "orrery_column_bytes";
+    let help = "Memory of columns that scans read.";
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {bytes}");
+}
+
 pub fn render_faults(text: &mut String, counts: &[(&'static str, u64)]) {
     let name = "orrery_faults_injected_total";
     let _ = writeln!(text, "# HELP {name} Requests that met a fault rule.\n# TYPE {name} counter");

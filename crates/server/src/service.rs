@@ -189,6 +189,7 @@ impl Backend for Opened {
     fn account_metrics(&self, text: &mut String) {
         partition_metrics::render(text, &self.account.open_partition_figures());
         partition_metrics::render_splits(text, &self.account.split_figures());
+        partition_metrics::render_columns(text, self.account.column_bytes());
         partition_metrics::render_faults(text, &self.faults.counts());
     }
 

@@ -36,7 +36,6 @@ impl ColumnBudget {
     }
 
     /// Memory that sets take.
-    #[cfg(test)]
     pub fn size_bytes(&self) -> u64 {
         self.kept.lock().sets.iter().map(|set| set.bytes).sum()
     }

@@ -205,25 +205,29 @@ impl Columns {
 
     /// Puts a set in the place of the one before, if notes were taken all the time. `lsn`: that of the view it was read from.
     pub fn install(&self, building: Building, lsn: u64) {
-        if self.replace(building.builder.finish(lsn), building.announced) {
-            self.state.lock().patience.unread = true;
-        }
+        self.replace(building.builder.finish(lsn), building.announced);
+        self.state.lock().patience.unread = true;
     }
 
-    /// The same for one that was made from another and the changed items.
+    /// A set has become too large on the way. It would again, so it is tried less often.
+    pub fn abandon(&self) {
+        self.state.lock().patience.unread = true;
+    }
+
+    /// As `install`, for one that was made from another and the changed items.
     pub fn renew(&self, builder: SetBuilder, before: &Ready, lsn: u64) {
         self.replace(builder.finish(lsn), before.announced);
     }
 
-    fn replace(&self, set: ColumnSet, announced: u64) -> bool {
+    fn replace(&self, set: ColumnSet, announced: u64) {
         let bytes = set.size_bytes();
         if !self.budget.has_room_for(bytes) {
-            return false;
+            return;
         }
         let mut state = self.state.lock();
         let stale = state.set.as_ref().is_some_and(|present| present.base > set.base);
         if !self.noting.load(Ordering::Relaxed) || state.announced != announced || stale {
-            return false;
+            return;
         }
         let base = set.base;
         state.notes.retain(|_, lsn| *lsn > base);
@@ -236,7 +240,6 @@ impl Columns {
                 owner.give_up();
             }
         }
-        true
     }
 
     /// Others need the room. Notes go on, so that a new set can be made at any time.

@@ -1,4 +1,4 @@
-//! Groups and aggregates from columns: what reading items would give, without reading them.
+//! Groups, aggregates and filters from columns: what reading items would give, without reading them.
 //!
 //! Rows come in the order of the items' keys, changed and deferred ones in their places from the page's own snapshot, and
 //! everything is counted as if items had been read the way they would have been: all of them in a row, or those that the entries
@@ -11,8 +11,9 @@ use orrery_query::access::Check;
 use orrery_query::columns::{Column, ColumnQuery, ColumnRun, ColumnSource, LookedUp};
 use orrery_query::{Execution, Flow};
 
+use super::SystemOf;
 use super::lookup::{self, Bound, Lookup};
-use super::run::{Ran, Run};
+use super::run::{PREFILTER_BYTES_MAX, Ran, Run};
 use crate::columns::{Building, ColumnSet, Ready, SetBuilder};
 use crate::item::{Item, readable};
 use crate::partition::{Span, rows_of};
@@ -41,6 +42,12 @@ pub(super) struct Place {
 struct Checked<'f> {
     source: usize,
     check: &'f Check,
+}
+
+/// What a page is shown.
+enum Part<'p> {
+    Rows(Range<usize>),
+    Item(&'p Bytes, &'p Item),
 }
 
 /// Columns that are made while all items are looked at.
@@ -136,13 +143,33 @@ impl<'q> Run<'q> {
         if source.is_some_and(|source| places.iter().any(|place| !tells(place, source))) {
             return Ok(None);
         }
-        let renews = ready.is_to_renew() && matches!(span, Span::All);
-        let mut renewed = renews.then(|| SetBuilder::like(set));
         let mut run = ColumnRun::new(query, self.query.prepared, columns, &set.numbers, &set.sizes);
         let mut seen = Seen::default();
+        self.show_all(ready, &rows, &places, &mut |this, part| match part {
+            Part::Rows(rows) => this.push_rows(set, &mut run, rows, &mut seen, execution),
+            Part::Item(_, item) => this.push_place(item, checked.as_ref().zip(source), &mut seen, execution),
+        })?;
+        let by_rows = run.looked_up();
+        seen.looked_up.entries += by_rows.entries;
+        seen.looked_up.candidates += by_rows.candidates;
+        seen.looked_up.candidate_bytes += by_rows.candidate_bytes;
+        Ok(Some(seen))
+    }
+
+    /// Shows rows of a set and items in their places, in the order of their keys, and makes a new set of them if it is time to.
+    fn show_all(
+        &mut self,
+        ready: &Ready,
+        rows: &Range<usize>,
+        places: &[Place],
+        show: &mut dyn FnMut(&mut Run<'q>, Part<'_>) -> Ran<()>,
+    ) -> Ran<()> {
+        let set = &ready.set;
+        let renews = ready.is_to_renew() && matches!(self.query.span, Span::All);
+        let mut renewed = renews.then(|| SetBuilder::like(set));
         let mut at = rows.start;
-        for place in &places {
-            self.push_rows(set, &mut run, at..place.row, &mut seen, execution)?;
+        for place in places {
+            show(self, Part::Rows(at..place.row))?;
             if let Some(renewed) = &mut renewed {
                 renewed.append(set, at..place.row);
                 match &place.item {
@@ -155,19 +182,75 @@ impl<'q> Run<'q> {
             }
             at = place.row + usize::from(place.stored);
             if let Some(item) = &place.item {
-                self.push_place(item, checked.as_ref().zip(source), &mut seen, execution)?;
+                show(self, Part::Item(&place.key, item))?;
             }
         }
-        self.push_rows(set, &mut run, at..rows.end, &mut seen, execution)?;
-        let by_rows = run.looked_up();
-        seen.looked_up.entries += by_rows.entries;
-        seen.looked_up.candidates += by_rows.candidates;
-        seen.looked_up.candidate_bytes += by_rows.candidate_bytes;
+        show(self, Part::Rows(at..rows.end))?;
         if let Some(mut renewed) = renewed {
             renewed.append(set, at..rows.end);
             self.view.columns().renew(renewed, ready, self.view.position().lsn);
         }
-        Ok(Some(seen))
+        Ok(())
+    }
+
+    // ---- filters
+
+    /// Keeps what passes the filter, by columns, and counts what does not as read. False, and nothing kept, where there are none
+    /// for this query.
+    pub fn prefilter_columns(&mut self, keep: &mut dyn FnMut(u64, Bytes)) -> Ran<bool> {
+        let prepared = self.query.prepared;
+        let off = self.query.tuning.column_asks == 0 || !self.view.columns().is_noting();
+        if off || !prepared.filters_purely() {
+            return Ok(false);
+        }
+        let Some(query) = prepared.column_filter() else { return Ok(false) };
+        let Some(ready) = self.view.ready_columns(query.sources())? else { return Ok(false) };
+        let set = &ready.set;
+        let Some(Some(columns)) = set.columns(query.sources()) else { return Ok(false) };
+        let rows = rows_of(set, self.query.span).0;
+        let places = self.places(&ready, &columns)?;
+        // Large items are not read to filter them, but taken in order from the start.
+        let placed = places.iter().filter_map(|place| Some(place.item.as_ref()?.document.len() as u64));
+        let in_rows = set.sizes[rows.clone()].iter().map(|size| u64::from(*size));
+        if placed.sum::<u64>() + in_rows.sum::<u64>() > PREFILTER_BYTES_MAX as u64 {
+            return Ok(false);
+        }
+        self.spend((rows.len() / STEP_ROWS) as u64)?;
+        let mut run = ColumnRun::new(&query, prepared, columns, &set.numbers, &set.sizes);
+        let mut selected = Vec::new();
+        self.show_all(&ready, &rows, &places, &mut |this, part| {
+            match part {
+                Part::Rows(rows) => {
+                    this.query.check_cancelled()?;
+                    selected.clear();
+                    run.select(rows.clone(), &mut selected)?;
+                    let mut left_out = rows;
+                    for row in &selected {
+                        let row = *row as usize;
+                        this.count_rows(set, left_out.start..row);
+                        // Counted when it is loaded for its row.
+                        keep(set.numbers[row], set.key(row).into());
+                        left_out.start = row + 1;
+                    }
+                    this.count_rows(set, left_out);
+                }
+                Part::Item(key, item) => {
+                    let system = SystemOf { item, system: this.query.system };
+                    match prepared.matches(system.row())? {
+                        true => keep(item.number, key.clone()),
+                        false => this.count(item.document.len()),
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.report.columns();
+        Ok(true)
+    }
+
+    fn count_rows(&mut self, set: &ColumnSet, rows: Range<usize>) {
+        self.metrics.loaded_items += rows.len() as u64;
+        self.metrics.loaded_bytes += set.sizes[rows].iter().map(|size| u64::from(*size)).sum::<u64>();
     }
 
     /// Where items are asked, in the order of their keys, and the items as the page sees them.
@@ -249,14 +332,14 @@ impl<'q> Run<'q> {
     // ---- making them
 
     /// What becomes columns while all items are looked at; nothing, most often.
-    pub fn make_columns(&mut self) -> Ran<Making> {
+    pub fn make_columns(&mut self, query: Option<ColumnQuery>) -> Ran<Making> {
         let none = Making { building: None, rows: 0 };
         let tuning = &self.query.tuning;
         let all = matches!(self.query.span, Span::All);
         if !all || tuning.column_asks == 0 || self.view.item_count() < tuning.column_items_min {
             return Ok(none);
         }
-        let Some(query) = self.query.prepared.column_query() else { return Ok(none) };
+        let Some(query) = query else { return Ok(none) };
         let building = self.view.begin_columns(query.sources(), tuning.column_asks)?;
         Ok(Making { building, rows: 0 })
     }
@@ -308,6 +391,7 @@ impl Making {
             && !run.view.columns().budget().has_room_for(building.builder.size_bytes())
         {
             self.building = None;
+            run.view.columns().abandon();
         }
     }
 }

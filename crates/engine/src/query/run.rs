@@ -32,7 +32,7 @@ use crate::partition::{ORDERED_SCAN_ITEMS_MAX, Span};
 const CLOCK_ITEMS: u64 = 32;
 /// Bytes of items that are read to filter a small span before it is put in order of creation; with larger items it is
 /// cheaper to take them in that order from the start.
-const PREFILTER_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(super) const PREFILTER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of items that are kept while candidates are put in order of creation; the others are loaded again.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Steps of a page that finding an item takes, and as many bytes of it as are another step.
@@ -411,7 +411,7 @@ impl<'q> Run<'q> {
             return Ok(flow);
         }
         self.foresee_all()?;
-        let mut making = self.make_columns()?;
+        let mut making = self.make_columns(self.query.prepared.column_query())?;
         let mut flow = Flow::More;
         self.visit(&mut |run, key, item, document| {
             run.count(document.len());
@@ -544,7 +544,6 @@ impl<'q> Run<'q> {
     /// The items of the span from a number on, in order of creation; those that cannot pass the filter may be left out.
     fn list_created(&mut self, from: u64) -> Ran<List> {
         self.report.scan();
-        self.foresee_all()?;
         // The span may have grown since the query began; the heap keeps the earliest items and stays bounded.
         let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
         let mut cut_off = false;
@@ -558,7 +557,7 @@ impl<'q> Run<'q> {
                 cut_off = true;
             }
         };
-        if !self.prefilter(&mut keep)? {
+        if !self.prefilter_columns(&mut keep)? && !self.prefilter(&mut keep)? {
             let mut orders = self.view.orders(self.query.span);
             while let Some((number, key)) = orders.next_order()? {
                 keep(number, key);
@@ -573,15 +572,18 @@ impl<'q> Run<'q> {
     /// Reads the span in storage order, which is much faster than by number, and keeps what passes the filter. False: it
     /// has no filter that can be asked twice, or its items are large; all of them are to be kept.
     fn prefilter(&mut self, keep: &mut dyn FnMut(u64, Bytes)) -> Ran<bool> {
+        self.foresee_all()?;
         if !self.query.prepared.filters_purely() {
             return Ok(false);
         }
+        let mut making = self.make_columns(self.query.prepared.column_filter())?;
         let mut bytes = 0;
         self.visit(&mut |run, key, item, document| {
             bytes += document.len();
             if bytes > PREFILTER_BYTES_MAX {
                 return Ok(Flow::Stop);
             }
+            making.push(run, key, item.number, document);
             let system = SystemOf { item, system: run.query.system };
             if run.query.prepared.matches(system.row_of(readable(document)))? {
                 // Counted when it is loaded again for its row.
@@ -591,7 +593,11 @@ impl<'q> Run<'q> {
             }
             Ok(Flow::More)
         })?;
-        Ok(bytes <= PREFILTER_BYTES_MAX)
+        let all = bytes <= PREFILTER_BYTES_MAX;
+        if all {
+            self.keep_columns(making);
+        }
+        Ok(all)
     }
 
     // ---- time

@@ -12,7 +12,7 @@ use crate::prepared::Prepared;
 /// Columns of one query; with more of them it reads items.
 const SOURCES_MAX: usize = 8;
 
-/// Groups or aggregates over columns.
+/// Groups, aggregates or a filter over columns.
 #[derive(Debug)]
 pub struct ColumnQuery {
     sources: Vec<ColumnSource>,
@@ -30,6 +30,11 @@ impl Prepared {
         let grouping = self.compiled.plan.grouping.as_ref()?;
         let keys = grouping.keys.iter().map(|(node, _)| node);
         self.over_columns(keys, grouping.aggregates.iter().map(|(_, node, _)| node))
+    }
+
+    /// The filter of the query over columns, to find the items that pass it.
+    pub fn column_filter(&self) -> Option<ColumnQuery> {
+        self.over_columns([].into_iter(), [].into_iter())
     }
 
     /// The filter and the order over columns, if the query sorts items by paths.

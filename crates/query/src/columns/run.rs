@@ -103,12 +103,25 @@ impl<'c> ColumnRun<'c> {
         Ok(())
     }
 
+    /// The rows that pass the filter, behind those that are there already; none of them is deferred in any of the columns.
+    pub fn select(&mut self, rows: Range<usize>, selected: &mut Vec<u32>) -> Result<(), SqlError> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let end = rest.end.min(rest.start + BLOCK_ROWS);
+            self.filter(rest.start..end)?;
+            selected.extend_from_slice(&self.rows);
+            rest.start = end;
+        }
+        Ok(())
+    }
+
     /// What the rows so far would have been looked up by; see [`ColumnQuery::look_up`].
     pub fn looked_up(&self) -> LookedUp {
         self.looked_up
     }
 
-    fn block(&mut self, rows: Range<usize>, execution: &mut Execution<'_>) -> Evaluated<()> {
+    /// Leaves the rows that pass.
+    fn filter(&mut self, rows: Range<usize>) -> Evaluated<()> {
         self.rows.clear();
         self.rows.extend(rows.start as u32..rows.end as u32);
         if let Some((column, check)) = &mut self.lookup {
@@ -122,6 +135,11 @@ impl<'c> ColumnRun<'c> {
         for test in &mut self.tests {
             test.retain(&mut self.rows, self.query, &self.columns, &mut self.frame)?;
         }
+        Ok(())
+    }
+
+    fn block(&mut self, rows: Range<usize>, execution: &mut Execution<'_>) -> Evaluated<()> {
+        self.filter(rows)?;
         let passed = self.rows.len();
         execution.add_matched(passed as u64);
         let Some((grouping, groups, budget)) = execution.grouping() else { return Ok(()) };
