@@ -26,6 +26,8 @@ const RENEWED_FEW: usize = 16;
 pub(crate) struct Columns {
     this: Weak<Columns>,
     budget: Arc<ColumnBudget>,
+    /// Somebody is making a set. Queries that come at the same time would all make the same one.
+    making: AtomicBool,
     /// Whether writers have to note what they change. Set under the partition's lock alone.
     noting: AtomicBool,
     state: Mutex<State>,
@@ -105,6 +107,18 @@ impl Ready {
 pub(crate) struct Building {
     pub builder: SetBuilder,
     announced: u64,
+    turn: Turn,
+}
+
+/// Nobody else makes a set until this is gone.
+struct Turn(Weak<Columns>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(columns) = self.0.upgrade() {
+            columns.making.store(false, Ordering::Release);
+        }
+    }
 }
 
 impl Columns {
@@ -112,6 +126,7 @@ impl Columns {
         Arc::new_cyclic(|this| Columns {
             this: this.clone(),
             budget,
+            making: AtomicBool::new(false),
             noting: AtomicBool::new(false),
             state: Mutex::default(),
         })
@@ -135,7 +150,7 @@ impl Columns {
             let gone = (std::mem::take(&mut state.notes), state.set.take());
             self.budget.set_size(&self.this, 0);
             // Freeing much takes milliseconds, for which writers do not wait.
-            std::thread::spawn(move || drop(gone));
+            drop(std::thread::Builder::new().spawn(move || drop(gone)));
         }
     }
 
@@ -192,21 +207,28 @@ impl Columns {
     pub fn begin(&self, sources: &[ColumnSource], lsn: u64, items: u64) -> Option<Building> {
         let mut state = self.state.lock();
         let later = state.set.as_ref().is_some_and(|set| set.base > lsn);
-        if !self.noting.load(Ordering::Relaxed) || lsn < state.after || later || !state.patience.is_over() {
+        if !self.noting.load(Ordering::Relaxed) || lsn < state.after || later {
             return None;
         }
+        if self.making.load(Ordering::Acquire) || !state.patience.is_over() {
+            return None;
+        }
+        self.making.store(true, Ordering::Release);
+        let turn = Turn(self.this.clone());
         let mut all = sources.to_vec();
         let others = state.set.iter().flat_map(|set| set.sources());
         let mut others: Vec<&ColumnSource> = others.filter(|source| !sources.contains(source)).collect();
         others.sort_by_key(|source| std::cmp::Reverse(state.last_asked(source)));
         all.extend(others.into_iter().take(COLUMNS_MAX.saturating_sub(sources.len())).cloned());
-        Some(Building { builder: SetBuilder::new(all, items as usize), announced: state.announced })
+        Some(Building { builder: SetBuilder::new(all, items as usize), announced: state.announced, turn })
     }
 
     /// Puts a set in the place of the one before, if notes were taken all the time. `lsn`: that of the view it was read from.
     pub fn install(&self, building: Building, lsn: u64) {
-        self.replace(building.builder.finish(lsn), building.announced);
+        let Building { builder, announced, turn } = building;
+        self.replace(builder.finish(lsn), announced);
         self.state.lock().patience.unread = true;
+        drop(turn);
     }
 
     /// A set has become too large on the way. It would again, so it is tried less often.
@@ -343,7 +365,9 @@ mod tests {
         }
         assert!(!columns.is_noting());
         columns.announce(5_000, 10);
+        assert!(columns.begin(&wanted, 5_000, 10).is_none(), "one at a time");
         columns.install(late, 0);
         assert!(columns.ready(&wanted, 5_000).is_none());
+        assert!(!columns.making.load(Ordering::Relaxed));
     }
 }
