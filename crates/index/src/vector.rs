@@ -137,7 +137,9 @@ impl Probe {
             let count = other.len() as f64;
             // Rounded elements on both sides, sums of so many terms in each lane, and the lanes.
             let sum_error = (count / LANES as f64 + LANES as f64) * FLOAT32_ERROR;
-            let share = relative + FLOAT32_ERROR + sum_error + tiny * count.sqrt() / length.max(tiny);
+            // Of a form without tiny errors a vector of no length has none either, where dividing would make it no number.
+            let tiny = if tiny > 0.0 { tiny * count.sqrt() / length.max(tiny) } else { 0.0 };
+            let share = relative + FLOAT32_ERROR + sum_error + tiny;
             let product = self.length * length;
             Some(match self.metric {
                 Metric::DotProduct => Likeness { value: dot, error: 2.0 * share * product },
@@ -211,6 +213,18 @@ mod tests {
         }
         assert_eq!(to_half(65_520.0), 0x7C00);
         assert_eq!(to_half(1.0 + 1.0 / 2_048.0), to_half(1.0), "ties go to the even one");
+    }
+
+    #[test]
+    fn a_vector_of_no_length_is_compared_like_others() {
+        for element in [Element::Float32, Element::Float16, Element::Int8, Element::Uint8] {
+            let mut row = Vec::new();
+            encode_vector(&mut row, &[0.0; 3], element);
+            for (metric, value) in [(Metric::Euclidean, -9.0), (Metric::DotProduct, 0.0)] {
+                let likeness = Probe::new(&[1.0, 2.0, -2.0], metric).unwrap().compare(&row).unwrap();
+                assert!((likeness.value - value).abs() <= likeness.error, "{element:?} {likeness:?}");
+            }
+        }
     }
 
     #[test]
