@@ -25,8 +25,13 @@ impl PartitionView {
 
     /// Leave to make columns from all items that this view shows, if they were asked for so many times.
     pub(crate) fn begin_columns(&self, sources: &[ColumnSource], asks: u32) -> Result<Option<Building>> {
+        if self.columns().ask(sources, asks) { self.start_columns(sources) } else { Ok(None) }
+    }
+
+    /// The same without asking.
+    pub(crate) fn start_columns(&self, sources: &[ColumnSource]) -> Result<Option<Building>> {
         let columns = self.columns();
-        if !columns.ask(sources, asks) || !self.hides_nothing()? {
+        if !self.hides_nothing()? {
             return Ok(None);
         }
         if !columns.is_noting() {

@@ -7,7 +7,7 @@
 use orrery_query::SortPosition;
 
 use super::SystemOf;
-use super::columns::STEP_ROWS;
+use super::columns::{Part, STEP_ROWS};
 use super::lookup::Candidate;
 use super::run::{Ran, Run};
 use super::sieve::{Paths, Sieve, as_queries_see_them};
@@ -96,28 +96,28 @@ impl Run<'_> {
         let places = self.places(&ready, &columns)?;
         let mut sieve: Sieve<'_, Found> = Sieve::new(paths, after, wanted, wanted);
         let (mut found, mut bytes) = (0, 0);
-        let starts =
-            std::iter::once(0).chain(places.iter().map(|place| place.row + usize::from(place.stored)));
-        let ends = places.iter().map(|place| place.row).chain([set.rows()]);
-        sort.visit(prepared, &columns, starts.zip(ends).map(|(start, end)| start..end), &mut |row, keys| {
-            found += 1;
-            bytes += u64::from(set.sizes[row]);
-            if sieve.admits(&keys, set.numbers[row]) {
-                sieve.keep(keys, set.numbers[row], Found::Row(row));
+        let mut rows = sort.run(prepared, columns);
+        self.show_all(&ready, &(0..set.rows()), &places, &mut |run, part| match part {
+            Part::Rows(part) => Ok(rows.visit(part, &mut |row, keys| {
+                found += 1;
+                bytes += u64::from(set.sizes[row]);
+                if sieve.admits(&keys, set.numbers[row]) {
+                    sieve.keep(keys, set.numbers[row], Found::Row(row));
+                }
+            })?),
+            Part::Item(_, item) => {
+                let system = SystemOf { item, system: run.query.system };
+                if prepared.matches(system.row())? {
+                    found += 1;
+                    bytes += item.document.len() as u64;
+                    let keys = as_queries_see_them(keys_of(item, paths));
+                    if sieve.admits(&keys, item.number) {
+                        sieve.keep(keys, item.number, Found::Item(item.clone()));
+                    }
+                }
+                Ok(())
             }
         })?;
-        for item in places.into_iter().filter_map(|place| place.item) {
-            let system = SystemOf { item: &item, system: self.query.system };
-            if !prepared.matches(system.row())? {
-                continue;
-            }
-            found += 1;
-            bytes += item.document.len() as u64;
-            let keys = as_queries_see_them(keys_of(&item, paths));
-            if sieve.admits(&keys, item.number) {
-                sieve.keep(keys, item.number, Found::Item(item));
-            }
-        }
         // Entries say how many there are.
         if found != candidates.len() as u64 {
             return Ok(None);

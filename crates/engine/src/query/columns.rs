@@ -29,13 +29,13 @@ const ITEMS_PER_ASK: u64 = 16 * 1_024;
 
 /// A place among the rows where the item itself is asked.
 pub(super) struct Place {
-    pub row: usize,
+    row: usize,
     key: Bytes,
     /// What the set has there is out of date, if it has anything.
     changed: bool,
     /// The set has a row of this key.
-    pub stored: bool,
-    pub item: Option<Item>,
+    stored: bool,
+    item: Option<Item>,
 }
 
 /// A check of each entry of a path, instead of which a column is read.
@@ -45,7 +45,7 @@ struct Checked<'f> {
 }
 
 /// What a page is shown.
-enum Part<'p> {
+pub(super) enum Part<'p> {
     Rows(Range<usize>),
     Item(&'p Bytes, &'p Item),
 }
@@ -157,7 +157,7 @@ impl<'q> Run<'q> {
     }
 
     /// Shows rows of a set and items in their places, in the order of their keys, and makes a new set of them if it is time to.
-    fn show_all(
+    pub fn show_all(
         &mut self,
         ready: &Ready,
         rows: &Range<usize>,
@@ -353,7 +353,7 @@ impl<'q> Run<'q> {
         }
         // Where steps are few this is left to whoever has more.
         self.foresee_all()?;
-        let building = self.view.begin_columns(sources, 0)?;
+        let building = self.view.start_columns(sources)?;
         if building.is_none() {
             return Ok(());
         }

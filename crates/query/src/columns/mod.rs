@@ -25,5 +25,5 @@ mod test;
 pub use column::{Column, ColumnBuilder};
 pub use query::ColumnQuery;
 pub use run::{ColumnRun, LookedUp};
-pub use sort::ColumnSort;
+pub use sort::{ColumnSort, SortRun};
 pub use source::ColumnSource;

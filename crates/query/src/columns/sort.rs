@@ -24,33 +24,49 @@ impl ColumnSort {
         self.0.sources()
     }
 
-    /// Calls `found` with each row of a range that passes the filter, and its sort keys. None of them may be deferred.
+    /// A run over columns of the sources, in their order.
+    pub fn run<'c>(&'c self, prepared: &'c Prepared, columns: Vec<&'c Column>) -> SortRun<'c> {
+        let query = &self.0;
+        SortRun {
+            query,
+            tests: query.filters.iter().map(|node| Test::new(node, query, &columns)).collect(),
+            keys: query.keys.iter().filter_map(|node| query.column(node)).collect(),
+            frame: Frame::new(query.first_slot + columns.len(), &prepared.context),
+            rows: Vec::with_capacity(BLOCK_ROWS),
+            columns,
+        }
+    }
+}
+
+/// A filter and sort keys over one set of columns.
+pub struct SortRun<'c> {
+    query: &'c ColumnQuery,
+    columns: Vec<&'c Column>,
+    tests: Vec<Test<'c>>,
+    /// The columns that are sort keys.
+    keys: Vec<usize>,
+    frame: Frame<'c>,
+    rows: Vec<u32>,
+}
+
+impl SortRun<'_> {
+    /// Calls `found` with each row that passes the filter, and its sort keys. None of them may be deferred.
     pub fn visit(
-        &self,
-        prepared: &Prepared,
-        columns: &[&Column],
-        ranges: impl Iterator<Item = Range<usize>>,
+        &mut self,
+        mut rest: Range<usize>,
         found: &mut dyn FnMut(usize, Vec<Value>),
     ) -> Result<(), SqlError> {
-        let query = &self.0;
-        let mut tests: Vec<Test<'_>> =
-            query.filters.iter().map(|node| Test::new(node, query, columns)).collect();
-        let keys: Vec<usize> = query.keys.iter().filter_map(|node| query.column(node)).collect();
-        let mut frame = Frame::new(query.first_slot + columns.len(), &prepared.context);
-        let mut rows: Vec<u32> = Vec::with_capacity(BLOCK_ROWS);
-        for mut rest in ranges {
-            while !rest.is_empty() {
-                let end = rest.end.min(rest.start + BLOCK_ROWS);
-                rows.clear();
-                rows.extend(rest.start as u32..end as u32);
-                rest.start = end;
-                for test in &mut tests {
-                    test.retain(&mut rows, query, columns, &mut frame)?;
-                }
-                for row in rows.drain(..) {
-                    let row = row as usize;
-                    found(row, keys.iter().map(|column| columns[*column].eval(row).to_value()).collect());
-                }
+        while !rest.is_empty() {
+            let end = rest.end.min(rest.start + BLOCK_ROWS);
+            self.rows.clear();
+            self.rows.extend(rest.start as u32..end as u32);
+            rest.start = end;
+            for test in &mut self.tests {
+                test.retain(&mut self.rows, self.query, &self.columns, &mut self.frame)?;
+            }
+            for row in &self.rows {
+                let row = *row as usize;
+                found(row, self.keys.iter().map(|key| self.columns[*key].eval(row).to_value()).collect());
             }
         }
         Ok(())
