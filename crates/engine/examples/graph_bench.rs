@@ -4,25 +4,23 @@
 //! dimensions into an empty directory, links all of them, and asks for the ten nearest by the graph, by a scan over the codes, and by
 //! brute force, which tells the recall. CPU is that of the whole process.
 
+mod bench_support;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, Operation, PartitionQuery,
-    QueryLimits, QueryMetrics, Scope, SystemEnv, SystemProperties, Throughput, Tuning,
+    Account, Container, ContainerDefinition, Durability, EngineConfig, PartitionQuery, QueryLimits,
+    QueryMetrics, Scope, SystemEnv, Throughput, Tuning,
 };
-use orrery_model::{KeyComponent, ParseOptions, PartitionKey, Value, parse_json};
 use orrery_query::{DistanceFunction, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
 
-type Failure = Box<dyn std::error::Error>;
-
-const IN_FLIGHT: usize = 64;
 const DIMENSIONS: u64 = 128;
 const QUERIES: u64 = 20;
 /// Times that the queries are asked; the first warms caches.
@@ -58,7 +56,12 @@ fn main() -> Result<(), Failure> {
     let database = wait(account.create_database("bench", None))?;
     let container = wait(account.create_container(&database, definition, Some(Throughput::Manual(400))))?;
     let before = cpu_seconds();
-    write(&container, items, &kind)?;
+    let item = |n: u64| {
+        let (key, id) = (format!("p{:05}", n / 10), format!("i{n:07}"));
+        let text = format!(r#"{{"id":"{id}","pk":"{key}","v":{}}}"#, vector(n, &kind));
+        (key, id, text)
+    };
+    write_all(&container, (0..items).map(item))?;
     println!("{items} {kind}: {:.1} µs CPU to create an item", (cpu_seconds() - before) * 1e6 / items as f64);
     std::thread::sleep(Duration::from_secs(3));
     let unlinked_bytes = directory_bytes(&Path::new(&directory).join("index"))?;
@@ -160,42 +163,6 @@ fn ask(
     Ok(answers)
 }
 
-struct NoSystem;
-
-impl SystemProperties for NoSystem {
-    fn count(&self) -> usize {
-        0
-    }
-
-    fn name(&self, _: usize) -> &'static str {
-        ""
-    }
-
-    fn value(&self, _: &Item, _: usize) -> Value {
-        Value::Undefined
-    }
-
-    fn write_json(&self, _: &Item, _: usize, _: &mut Vec<u8>) {}
-}
-
-fn write(container: &Arc<Container>, items: u64, kind: &str) -> Result<(), Failure> {
-    let mut under_way = std::collections::VecDeque::new();
-    for n in 0..items {
-        let (key, id) = (format!("p{:05}", n / 10), format!("i{n:07}"));
-        let text = format!(r#"{{"id":"{id}","pk":"{key}","v":{}}}"#, vector(n, kind));
-        let document: Bytes = parse_json(text.as_bytes(), &ParseOptions::default())?.into();
-        let key = PartitionKey([KeyComponent::String(key)].into_iter().collect());
-        under_way.push_back(container.write_item(&key, Operation::Upsert { id, document }.into()));
-        if under_way.len() >= IN_FLIGHT
-            && let Some(first) = under_way.pop_front()
-        {
-            wait(first)?;
-        }
-    }
-    under_way.into_iter().try_for_each(|write| wait(write).map(|_| ()))?;
-    Ok(())
-}
-
 /// Near one of fifty centres, near one of many, or anywhere.
 fn vector(n: u64, kind: &str) -> String {
     let (centres, spread) = match kind {
@@ -213,32 +180,4 @@ fn vector(n: u64, kind: &str) -> String {
         })
         .collect();
     format!("[{}]", parts.join(","))
-}
-
-fn mix(n: u64) -> u64 {
-    let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ n >> 32
-}
-
-fn fraction(n: u64) -> f64 {
-    (mix(n) >> 11) as f64 / (1u64 << 53) as f64
-}
-
-fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
-    }
-    Ok(bytes)
-}
-
-/// CPU time of this process, where the system tells (Linux).
-fn cpu_seconds() -> f64 {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let fields: Vec<f64> = after_name.split(' ').map(|field| field.parse().unwrap_or_default()).collect();
-    fields.get(11..13).map_or(0.0, |times| times.iter().sum::<f64>() / TICKS_PER_SECOND)
 }

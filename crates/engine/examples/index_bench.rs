@@ -4,24 +4,18 @@
 //! fifteen values into empty directories under `DIR`, one for each policy, with relaxed durability, so that what is
 //! measured is work and not the disk. CPU is that of the whole process, background work included.
 
+mod bench_support;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bench_support::{Failure, cpu_seconds, directory_bytes, mix, write_all};
 use orrery_engine::partition::wait;
-use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, Operation, SystemEnv, Throughput,
-};
-use orrery_model::{KeyComponent, ParseOptions, PartitionKey, parse_json};
+use orrery_engine::{Account, ContainerDefinition, Durability, EngineConfig, SystemEnv, Throughput};
 use orrery_storage::Store;
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
-
-type Failure = Box<dyn std::error::Error>;
-
-/// Writes that may be under way at the same time.
-const IN_FLIGHT: usize = 64;
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
@@ -67,7 +61,7 @@ fn measure(path: &Path, items: usize, policy: serde_json::Value, name: &str) -> 
         println!("  {:>7.1} µs CPU  {what}", cpu * 1e6 / writes as f64);
     };
     let before = cpu_seconds();
-    write(&container, 0..items, 0)?;
+    write_all(&container, (0..items).map(|n| item(n, 0)))?;
     rest(store.as_ref());
     account.close()?;
     per_write("create, with all that follows from it in the background", cpu_seconds() - before, items);
@@ -82,42 +76,16 @@ fn measure(path: &Path, items: usize, policy: serde_json::Value, name: &str) -> 
     let database = account.database(orrery_engine::Ref::Name("bench"))?;
     let container = database.container(orrery_engine::Ref::Name("c"))?;
     let before = cpu_seconds();
-    write(&container, (0..items).step_by(4), 1)?;
+    write_all(&container, (0..items).step_by(4).map(|n| item(n, 1)))?;
     rest(store.as_ref());
     per_write("upsert that changes three values, likewise", cpu_seconds() - before, items / 4);
     account.close()?;
     Ok(rows + index + feed)
 }
 
-fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
-    }
-    Ok(bytes)
-}
-
-fn write(
-    container: &Arc<Container>,
-    items: impl Iterator<Item = usize>,
-    revision: usize,
-) -> Result<(), Failure> {
-    let mut under_way = std::collections::VecDeque::new();
-    for n in items {
-        let document: Bytes = parse_json(text(n, revision).as_bytes(), &ParseOptions::default())?.into();
-        let id = format!("i{n:010}");
-        let key = PartitionKey([KeyComponent::String(format!("p{:09}", n / 10))].into_iter().collect());
-        under_way.push_back(container.write_item(&key, Operation::Upsert { id, document }.into()));
-        if under_way.len() >= IN_FLIGHT
-            && let Some(first) = under_way.pop_front()
-        {
-            wait(first)?;
-        }
-    }
-    under_way.into_iter().try_for_each(|write| wait(write).map(|_| ()))?;
-    Ok(())
+/// Partition key, id and document.
+fn item(n: usize, revision: usize) -> (String, String, String) {
+    (format!("p{:09}", n / 10), format!("i{n:010}"), text(n, revision))
 }
 
 /// Waits until nothing is compacted any more.
@@ -133,14 +101,9 @@ fn rest(store: &EmbeddedStore) {
     }
 }
 
-fn mix(n: usize) -> u64 {
-    let n = (n as u64).wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ n >> 32
-}
-
 /// One of so many made-up words of two to six letters: as compressible as prose.
 fn word(number: u64) -> String {
-    let h = mix(number as usize);
+    let h = mix(number);
     let pair = |at: u64| {
         let letters = h >> (at * 8);
         let (consonants, vowels) = (b"bdfgklmnprstvz", b"aeiou");
@@ -151,8 +114,8 @@ fn word(number: u64) -> String {
 
 fn text(n: usize, revision: usize) -> String {
     let word = |n: u64| word(n % 512);
-    let h = mix(n);
-    let filler: Vec<String> = (0..130).map(|i| word(mix(n * 130 + i + revision * 7))).collect();
+    let h = mix(n as u64);
+    let filler: Vec<String> = (0..130).map(|i| word(mix((n * 130 + i + revision * 7) as u64))).collect();
     format!(
         r#"{{"id":"i{n:010}","pk":"p{:09}","n":{},"city":"city-{:02}","email":"u{n:010}@example.com","rev":{revision},"hits":0,"address":{{"street":"{} street {}","zip":"{:05}","floor":{},"lat":{}.{:04},"owner":{}}},"tags":["{}","{}","{}"],"ts":"2026-11-{:02}T{:02}:{:02}:{:02}.000Z","text":"{}"}}"#,
         n / 10,
@@ -174,13 +137,4 @@ fn text(n: usize, revision: usize) -> String {
         revision % 60,
         filler.join(" ")
     )
-}
-
-/// CPU time of this process, where the system tells (Linux).
-fn cpu_seconds() -> f64 {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let fields: Vec<f64> = after_name.split(' ').map(|field| field.parse().unwrap_or_default()).collect();
-    fields.get(11..13).map_or(0.0, |times| times.iter().sum::<f64>() / TICKS_PER_SECOND)
 }

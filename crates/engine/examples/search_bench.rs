@@ -4,25 +4,22 @@
 //! a vector of 128 dimensions into empty directories under `DIR`, one for each policy, with relaxed durability, and asks each of
 //! them the same queries. CPU is that of the whole process.
 
+mod bench_support;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, Operation, PartitionQuery,
-    QueryLimits, Scope, SystemEnv, SystemProperties, Throughput, Tuning,
+    Account, Container, ContainerDefinition, Durability, EngineConfig, PartitionQuery, QueryLimits, Scope,
+    SystemEnv, Throughput, Tuning,
 };
-use orrery_model::{KeyComponent, ParseOptions, PartitionKey, Value, parse_json};
 use orrery_query::{DistanceFunction, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
 
-type Failure = Box<dyn std::error::Error>;
-
-/// Writes that may be under way at the same time.
-const IN_FLIGHT: usize = 64;
 const DIMENSIONS: usize = 128;
 /// Each query is asked until it has taken this much CPU.
 const SECONDS_PER_QUERY: f64 = 0.5;
@@ -67,7 +64,9 @@ fn measure(path: &Path, items: usize, mut policy: serde_json::Value) -> Result<(
     let database = wait(account.create_database("bench", None))?;
     let container = wait(account.create_container(&database, definition, Some(Throughput::Manual(400))))?;
     let before = cpu_seconds();
-    write(&container, items)?;
+    let item = |n| (format!("p{:05}", n / 10), format!("i{n:07}"), text(n));
+    write_all(&container, (0..items).map(item))?;
+    std::thread::sleep(Duration::from_secs(2));
     println!("  {:>9.1} µs CPU to create an item", (cpu_seconds() - before) * 1e6 / items as f64);
     for (what, query) in queries() {
         ask(&container, what, &query)?;
@@ -151,61 +150,6 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
     Ok(())
 }
 
-struct NoSystem;
-
-impl SystemProperties for NoSystem {
-    fn count(&self) -> usize {
-        0
-    }
-
-    fn name(&self, _: usize) -> &'static str {
-        ""
-    }
-
-    fn value(&self, _: &Item, _: usize) -> Value {
-        Value::Undefined
-    }
-
-    fn write_json(&self, _: &Item, _: usize, _: &mut Vec<u8>) {}
-}
-
-fn write(container: &Arc<Container>, items: usize) -> Result<(), Failure> {
-    let mut under_way = std::collections::VecDeque::new();
-    for n in 0..items {
-        let document: Bytes = parse_json(text(n).as_bytes(), &ParseOptions::default())?.into();
-        let key = PartitionKey([KeyComponent::String(format!("p{:05}", n / 10))].into_iter().collect());
-        let id = format!("i{n:07}");
-        under_way.push_back(container.write_item(&key, Operation::Upsert { id, document }.into()));
-        if under_way.len() >= IN_FLIGHT
-            && let Some(first) = under_way.pop_front()
-        {
-            wait(first)?;
-        }
-    }
-    under_way.into_iter().try_for_each(|write| wait(write).map(|_| ()))?;
-    std::thread::sleep(Duration::from_secs(2));
-    Ok(())
-}
-
-fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
-    }
-    Ok(bytes)
-}
-
-fn mix(n: u64) -> u64 {
-    let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    (n ^ n >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ n >> 32
-}
-
-fn fraction(n: u64) -> f64 {
-    (mix(n) >> 11) as f64 / (1u64 << 53) as f64
-}
-
 /// One of a thousand made-up words; low numbers are common.
 fn word(number: u64) -> String {
     let h = mix(number * 31 + 7);
@@ -240,13 +184,4 @@ fn text(n: usize) -> String {
         words.join(" "),
         vector(n)
     )
-}
-
-/// CPU time of this process, where the system tells (Linux).
-fn cpu_seconds() -> f64 {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    let fields: Vec<f64> = after_name.split(' ').map(|field| field.parse().unwrap_or_default()).collect();
-    fields.get(11..13).map_or(0.0, |times| times.iter().sum::<f64>() / TICKS_PER_SECOND)
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use items_support::*;
 use orrery_engine::{Account, EngineConfig, Kind, QueryPage, Ref, Scope, TestEnv};
+use orrery_storage::MemoryStore;
 use orrery_storage::doubles::FailAfter;
-use orrery_storage::{MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
 use query_support::{Case, Dice};
 use serde_json::{Value, json};
 
@@ -266,28 +266,6 @@ fn children_of_a_split_make_graphs_of_their_own() {
     case.fixture.sweep();
     compare(&case, "", "[1,2,3,4,5,6,7,8]", 10, 300);
     assert_eq!(case.fixture.only_partition().check_index().unwrap(), [""; 0]);
-}
-
-/// Lets a store be looked at after the decorator around it has failed.
-#[derive(Clone)]
-struct Handle(Arc<MemoryStore>);
-
-impl Store for Handle {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        self.0.open_space(id)
-    }
-    fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
-        self.0.drop_space(id)
-    }
-    fn blocking(&self) -> bool {
-        self.0.blocking()
-    }
-    fn stats(&self) -> StoreStats {
-        self.0.stats()
-    }
-    fn close(&self) -> Result<(), StoreError> {
-        self.0.close()
-    }
 }
 
 #[test]

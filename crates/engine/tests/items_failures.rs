@@ -7,30 +7,8 @@ use std::sync::Arc;
 use items_support::*;
 use orrery_engine::{ChangesFrom, EngineConfig, Kind, Operation, PageRequest, Scope};
 use orrery_storage::doubles::{Counting, FailAfter};
-use orrery_storage::{MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
+use orrery_storage::{MemoryStore, Store};
 use serde_json::json;
-
-/// Lets a store be looked at after the decorator around it has failed.
-#[derive(Clone)]
-struct Handle(Arc<MemoryStore>);
-
-impl Store for Handle {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        self.0.open_space(id)
-    }
-    fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
-        self.0.drop_space(id)
-    }
-    fn blocking(&self) -> bool {
-        self.0.blocking()
-    }
-    fn stats(&self) -> StoreStats {
-        self.0.stats()
-    }
-    fn close(&self) -> Result<(), StoreError> {
-        self.0.close()
-    }
-}
 
 /// Commits that making a database and a container takes.
 fn commits_of_setup() -> u64 {

@@ -12,7 +12,7 @@ use orrery_engine::{
 };
 use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
-use orrery_storage::{MemoryStore, Store};
+use orrery_storage::{MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
 use serde_json::{Value, json};
 
 pub const NOW_MS: u64 = 1_800_000_000_000;
@@ -199,4 +199,26 @@ pub fn kind<T>(result: Result<T>) -> Kind {
 
 pub fn outcome(result: Result<WriteReply>) -> Outcome {
     result.unwrap().outcome
+}
+
+/// Lets a store be looked at after the decorator around it has failed.
+#[derive(Clone)]
+pub struct Handle(pub Arc<MemoryStore>);
+
+impl Store for Handle {
+    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
+        self.0.open_space(id)
+    }
+    fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
+        self.0.drop_space(id)
+    }
+    fn blocking(&self) -> bool {
+        self.0.blocking()
+    }
+    fn stats(&self) -> StoreStats {
+        self.0.stats()
+    }
+    fn close(&self) -> Result<(), StoreError> {
+        self.0.close()
+    }
 }
