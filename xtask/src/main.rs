@@ -7,9 +7,12 @@
 //! Everything a step needs beyond the toolchains is installed by the step itself below `target/`, so a clean clone is
 //! enough to begin and deleting `target/` is enough to start over.
 
+mod attack;
+mod concepts;
 mod corpora;
 mod docs;
 mod examples;
+mod fuzz;
 mod layering;
 mod licences;
 mod process;
@@ -38,25 +41,50 @@ pub struct Context {
     pub check: bool,
     /// Words after the step's name, such as the languages of `sdk`.
     pub words: Vec<String>,
+    /// Further options of single steps: `--long`, `--seed 7`.
+    pub options: Vec<(&'static str, String)>,
 }
+
+/// Options of single steps, and whether a value follows.
+const OPTIONS: &[(&str, bool)] = &[("long", false), ("seed", true), ("binary", true), ("runs", true)];
 
 impl Context {
     fn from_arguments(arguments: &[String]) -> Result<Self> {
         let root =
             Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the checkout").to_owned();
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let mut context = Context { root, target, quick: false, check: false, words: Vec::new() };
-        for argument in arguments {
+        let (words, options) = (Vec::new(), Vec::new());
+        let mut context = Context { root, target, quick: false, check: false, words, options };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => context.quick = true,
                 "--check" => context.check = true,
                 option if option.starts_with('-') => {
-                    bail!("unknown option {option}; there are --quick and --check")
+                    let known = OPTIONS.iter().find(|(name, _)| option.strip_prefix("--") == Some(name));
+                    let Some((name, has_value)) = known else {
+                        bail!("unknown option {option}; there are --quick and --check, and see `help`")
+                    };
+                    let value = if *has_value { arguments.next().cloned() } else { None };
+                    if *has_value && value.is_none() {
+                        bail!("{option} needs a value");
+                    }
+                    context.options.push((name, value.unwrap_or_default()));
                 }
                 word => context.words.push(word.to_owned()),
             }
         }
         Ok(context)
+    }
+
+    /// Whether an option without a value was given.
+    pub fn flag(&self, name: &str) -> bool {
+        self.option(name).is_some()
+    }
+
+    /// The value of an option, the last one where it was given twice.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().rev().find(|(has, _)| *has == name).map(|(_, value)| value.as_str())
     }
 
     /// The directory that cargo builds the server into, and the flag that says so.
@@ -76,6 +104,9 @@ fn usage() {
     println!("\n`sdk` takes languages: cargo xtask sdk python go");
     println!("`splits` takes a number of items: cargo xtask splits 100000");
     println!("`docs` writes the generated pages; with --check it only compares");
+    println!(
+        "`attack` takes names or their beginnings, --long, --seed N and --binary PATH: docs/operations/attack.md"
+    );
 }
 
 fn run() -> Result<bool> {
@@ -93,6 +124,16 @@ fn run() -> Result<bool> {
             // The pages were written by whoever changed their source; here it is only asked whether they did.
             context.check = true;
             steps::run_all(&context)
+        }
+        // No step of `ci`, which tries the same inputs as a test; this one goes on for as long as it is told to.
+        "fuzz" => {
+            fuzz::run(&context)?;
+            Ok(true)
+        }
+        // Started by `attack` itself: a process of its own, so that it measures the server alone.
+        "attack-witness" => {
+            attack::witness(context.words.first().map_or("", String::as_str))?;
+            Ok(true)
         }
         "help" | "--help" | "-h" => {
             usage();

@@ -204,6 +204,7 @@ mod tests {
             quick: true,
             check: false,
             words: Vec::new(),
+            options: Vec::new(),
         }
     }
 

@@ -4,6 +4,9 @@
 //! from the environment and ends with the line `N passed, N failed`. This module installs what the program needs
 //! below `target/sdk/<language>` and runs it twice. A language whose toolchain is absent is skipped with a line that
 //! says so.
+//!
+//! `tests/sdk/old` has the clients of 2015 to 2020 that are still in use, as programs of the same kind. Some of them know
+//! one of the two schemes only.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -11,15 +14,17 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::Context;
-use crate::examples;
 use crate::process::{Task, exists};
 use crate::server::{KEY, Server};
 use crate::steps::{Outcome, build};
+use crate::{concepts, examples};
 
 /// One language: the programs that must exist, how to prepare its suite, and the command that runs it.
 struct Language {
     name: &'static str,
-    tools: &'static [(&'static str, &'static str)],
+    tools: Tools,
+    /// What the client can speak.
+    schemes: &'static [&'static str],
     prepare: fn(&Context, &Place) -> Result<()>,
     suite: fn(&Context, &Place) -> Result<Task>,
 }
@@ -37,43 +42,87 @@ pub struct Place {
     pub work: PathBuf,
 }
 
+type Tools = &'static [(&'static str, &'static str)];
+
+const BOTH: &[&str] = &["http", "https"];
+const PYTHON: Tools = &[("python3", "--version")];
+const NODE: Tools = &[("node", "--version"), ("npm", "--version")];
+const JAVA: Tools = &[("java", "-version"), ("mvn", "--version")];
+
 const LANGUAGES: &[Language] = &[
+    Language { name: "python", tools: PYTHON, schemes: BOTH, prepare: prepare_python, suite: suite_python },
     Language {
-        name: "python",
-        tools: &[("python3", "--version")],
+        name: "python-old",
+        tools: PYTHON,
+        schemes: BOTH,
         prepare: prepare_python,
         suite: |context, place| {
-            Ok(Task::new(context, place.work.join("venv/bin/python")).arg(place.sources.join("suite.py")))
+            Ok(Task::new(context, place.work.join("venv/bin/python"))
+                .arg(place.sources.join("quick_start.py")))
         },
     },
     Language {
         name: "javascript",
-        tools: &[("node", "--version"), ("npm", "--version")],
+        tools: NODE,
+        schemes: BOTH,
         prepare: prepare_javascript,
-        suite: |context, place| Ok(Task::new(context, "node").arg(place.work.join("suite.js"))),
+        suite: suite_javascript,
     },
-    Language {
-        name: "java",
-        tools: &[("java", "-version"), ("mvn", "--version")],
-        prepare: prepare_java,
-        suite: suite_java,
-    },
+    Language { name: "java", tools: JAVA, schemes: BOTH, prepare: prepare_java, suite: suite_java },
     Language {
         name: "go",
         tools: &[("go", "version")],
+        schemes: BOTH,
         prepare: prepare_go,
         suite: |context, place| Ok(Task::new(context, place.work.join("suite"))),
     },
     Language {
         name: "rust",
         tools: &[],
+        schemes: BOTH,
         prepare: prepare_rust,
         suite: |context, place| Ok(Task::new(context, place.work.join("debug/orrery-sdk-suite"))),
     },
+    Language {
+        name: "old/python",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
+        name: "old/pydocumentdb",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
+        name: "old/documentdb",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_old_javascript,
+        suite: suite_javascript,
+    },
+    Language {
+        name: "old/cosmos2",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_old_javascript,
+        suite: suite_javascript,
+    },
+    Language {
+        name: "old/cosmos3",
+        tools: NODE,
+        schemes: &["https"],
+        prepare: prepare_old_javascript,
+        suite: suite_javascript,
+    },
+    Language { name: "old/java", tools: JAVA, schemes: &["https"], prepare: prepare_java, suite: suite_java },
 ];
 
-/// The one that `--quick` runs: it installs in seconds.
-const QUICK: &str = "python";
+/// Those that `--quick` runs: they install in seconds.
+const QUICK: [&str; 2] = ["python", "python-old"];
 
 const INSTALL_SECONDS_MAX: u64 = 900;
 const SUITE_SECONDS_MAX: u64 = 300;
@@ -109,7 +158,7 @@ pub fn run(context: &Context) -> Result<Outcome> {
     let certificate = certificates(context, &servers)?;
     let mut failed = false;
     for (language, place) in &ready {
-        for scheme in ["http", "https"] {
+        for scheme in language.schemes {
             let begun = Instant::now();
             let line = run_suite(context, language, place, &servers, scheme, &certificate);
             let line = line.unwrap_or_else(|error| {
@@ -131,6 +180,16 @@ pub fn run(context: &Context) -> Result<Outcome> {
                 failed = true;
                 println!("{} example: FAILED, {error:#}", language.name);
                 notes.push(format!("{} example FAILED", language.name));
+            }
+        }
+    }
+    if let Some((_, place)) = ready.iter().find(|(language, _)| language.name == "python") {
+        match concepts::run(context, &place.work, &servers.usual) {
+            Ok(pages) => notes.push(format!("{pages} concepts as written")),
+            Err(error) => {
+                failed = true;
+                println!("concepts: FAILED, {error:#}");
+                notes.push("concepts FAILED".into());
             }
         }
     }
@@ -179,17 +238,23 @@ fn certificates(context: &Context, servers: &Servers) -> Result<PathBuf> {
 fn select(context: &Context) -> Result<Vec<&'static Language>> {
     let mut words = context.words.clone();
     if words.is_empty() && context.quick {
-        words.push(QUICK.to_owned());
+        words.extend(QUICK.map(str::to_owned));
     }
     if words.is_empty() {
         return Ok(LANGUAGES.iter().collect());
     }
     let names = LANGUAGES.iter().map(|language| language.name).collect::<Vec<_>>().join(", ");
-    let find = |word: &String| LANGUAGES.iter().find(|language| language.name == word.as_str());
-    words
-        .iter()
-        .map(|word| find(word).with_context(|| format!("there is no suite {word}; there are {names}")))
-        .collect()
+    let mut chosen = Vec::new();
+    for word in &words {
+        // `old` is all of `old/…`.
+        let begins = |name: &str| name.strip_prefix(word.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        let before = chosen.len();
+        chosen.extend(LANGUAGES.iter().filter(|language| language.name == word || begins(language.name)));
+        if chosen.len() == before {
+            bail!("there is no suite {word}; there are {names}");
+        }
+    }
+    Ok(chosen)
 }
 
 /// Runs one suite to its end and gives its last line.
@@ -213,7 +278,8 @@ fn run_suite(
         // The Rust SDK takes the certificate from the second, all others from the first.
         task = task.env("COSMOS_CA_FILE", certificate).env("SSL_CERT_FILE", certificate);
     }
-    let log = without_proxies(task).run_logged(&format!("sdk-{}-{scheme}", language.name))?;
+    let log =
+        without_proxies(task).run_logged(&format!("sdk-{}-{scheme}", language.name.replace('/', "-")))?;
     let line = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !line.contains(" passed, ") || !line.ends_with(" 0 failed") {
         bail!("the last line is {line:?}, not `N passed, 0 failed`");
@@ -281,6 +347,23 @@ fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
         .limit_seconds(INSTALL_SECONDS_MAX)
         .run_logged("javascript-install")?;
     stamp.done()
+}
+
+/// Programs of the old clients share files that lie beside their folders.
+fn prepare_old_javascript(context: &Context, place: &Place) -> Result<()> {
+    let shared = place.sources.with_file_name("");
+    for name in files(&shared)? {
+        std::fs::copy(shared.join(&name), place.work.join(&name))?;
+    }
+    prepare_javascript(context, place)
+}
+
+fn suite_python(context: &Context, place: &Place) -> Result<Task> {
+    Ok(Task::new(context, place.work.join("venv/bin/python")).arg(place.sources.join("suite.py")))
+}
+
+fn suite_javascript(context: &Context, place: &Place) -> Result<Task> {
+    Ok(Task::new(context, "node").arg(place.work.join("suite.js")))
 }
 
 fn prepare_java(context: &Context, place: &Place) -> Result<()> {

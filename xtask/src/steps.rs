@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::process::Task;
-use crate::{Context, corpora, docs, layering, licences, sdk, splits, tidy};
+use crate::{Context, attack, corpora, docs, layering, licences, sdk, splits, tidy};
 
 /// How a step ended that did not fail.
 pub enum Outcome {
@@ -60,6 +60,12 @@ pub const STEPS: &[Step] = &[
         run: crash,
     },
     Step {
+        name: "attack",
+        purpose: "resource bombs and protocol abuse beside another client",
+        quick: false,
+        run: attack::run,
+    },
+    Step {
         name: "splits",
         purpose: "partitions split by the dozen under load, and nobody notices",
         quick: false,
@@ -85,11 +91,13 @@ const SPLIT_CRASH_ROUNDS: &str = "30";
 
 fn format(context: &Context) -> Result<Outcome> {
     Task::cargo(context, &["fmt", "--all", "--check"]).limit_seconds(FORMAT_SECONDS_MAX).run()?;
-    let suite = context.root.join("tests/sdk/rust/Cargo.toml");
-    Task::cargo(context, &["fmt", "--check", "--manifest-path"])
-        .arg(suite)
-        .limit_seconds(FORMAT_SECONDS_MAX)
-        .run()?;
+    // Packages that are workspaces of their own.
+    for package in ["tests/sdk/rust", "fuzz"] {
+        Task::cargo(context, &["fmt", "--check", "--manifest-path"])
+            .arg(context.root.join(package).join("Cargo.toml"))
+            .limit_seconds(FORMAT_SECONDS_MAX)
+            .run()?;
+    }
     Ok(Outcome::Passed(String::new()))
 }
 

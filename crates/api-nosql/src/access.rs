@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use orrery_engine::{Account, Container, PermissionMode, ReadOptions};
+use orrery_engine::{Account, Container, PermissionMode, ReadOptions, ScriptKind};
 use orrery_model::PartitionKey;
 use percent_encoding::percent_decode_str;
 
@@ -122,7 +122,7 @@ fn covered(account: &Account, grant: &Grant, request: &Request<'_>) -> Result<Op
     // An empty key is the beginning of every key.
     let limits = Limits { key: grant.partition_key.clone().filter(|key| !key.0.is_empty()), one_item: false };
     let whole = limits.key.is_none();
-    let under_key = || limits.permits_key(&request.key()?);
+    let under_key = || limits.permits_key(&place.key(request)?);
     let covers = match (request.action.reach(), &link.leaf) {
         // Clients read these before anything else, with whatever token they have for the container.
         (Reach::Properties, _) => true,
@@ -133,7 +133,7 @@ fn covered(account: &Account, grant: &Grant, request: &Request<'_>) -> Result<Op
         (Reach::UnderKey | Reach::OneItem | Reach::Run, None) => under_key().map(|()| true)?,
         (Reach::OneItem, Some(leaf)) if leaf.keyword == "docs" => {
             under_key()?;
-            return Ok(place.is_item(leaf.id, request).then_some(Limits { one_item: true, ..limits }));
+            return Ok(place.is_item(&leaf.id, request).then_some(Limits { one_item: true, ..limits }));
         }
         (Reach::Script, Some(leaf)) => whole && place.is_script(leaf, request.path),
         (Reach::Run, Some(leaf)) => {
@@ -146,37 +146,94 @@ fn covered(account: &Account, grant: &Grant, request: &Request<'_>) -> Result<Op
 }
 
 /// The link of a permission, taken apart: a container, or something in one.
+///
+/// Clients write links as names or as URLs, and a name may look like a URL: `b%20c`. What a permission means is decided
+/// once, by what exists when it is written ([`is_escaped`]), and its tokens carry the link percent-encoded in any case
+/// ([`of_token`]). So a token is decoded once and compared exactly, whatever comes and goes later.
 #[derive(Debug, PartialEq)]
 pub struct GrantedLink<'l> {
-    database: &'l str,
-    container: &'l str,
+    database: Cow<'l, str>,
+    container: Cow<'l, str>,
     leaf: Option<Leaf<'l>>,
 }
 
 #[derive(Debug, PartialEq)]
 struct Leaf<'l> {
     keyword: &'l str,
-    id: &'l str,
+    id: Cow<'l, str>,
+}
+
+/// The link of a token to what a permission is about.
+pub fn of_token(resource: &str, escaped: bool) -> String {
+    match GrantedLink::literal(resource) {
+        Some(link) if !escaped => link.encoded(),
+        _ => resource.to_owned(),
+    }
+}
+
+/// Whether a permission's link is percent-encoded: what it says as it stands does not exist, what it says decoded does.
+pub fn is_escaped(account: &Account, resource: &str, key: Option<&PartitionKey>) -> bool {
+    let exists = |link: Option<GrantedLink<'_>>| link.is_some_and(|link| link.exists(account, key));
+    resource.contains('%') && !exists(GrantedLink::literal(resource)) && exists(GrantedLink::parse(resource))
 }
 
 impl<'l> GrantedLink<'l> {
-    /// `None` for a link to something that no permission can be about. Whether it exists does not matter here.
+    /// Reads the link of a token, whose segments are percent-encoded.
     pub fn parse(link: &'l str) -> Option<GrantedLink<'l>> {
-        let segments: Vec<&str> = link.trim_matches('/').splitn(SEGMENTS_MAX + 1, '/').collect();
+        let literal = GrantedLink::literal(link)?;
+        let leaf = match literal.leaf {
+            // Slashes of an id are encoded; others make it something inside of the item.
+            Some(leaf) if leaf.id.contains('/') => return None,
+            Some(leaf) => Some(Leaf { keyword: leaf.keyword, id: decoded(leaf.id) }),
+            None => None,
+        };
+        Some(GrantedLink { database: decoded(literal.database), container: decoded(literal.container), leaf })
+    }
+
+    /// Reads a link as it stands. `None` for one to something that no permission can be about; whether it exists does not
+    /// matter here.
+    pub fn literal(link: &'l str) -> Option<GrantedLink<'l>> {
+        let segments: Vec<&str> = link.trim_matches('/').splitn(SEGMENTS_MAX, '/').collect();
         if segments.iter().any(|segment| segment.is_empty()) {
             return None;
         }
+        let of = |database, container, leaf: Option<(&'l str, &'l str)>| GrantedLink {
+            database: Cow::Borrowed(database),
+            container: Cow::Borrowed(container),
+            leaf: leaf.map(|(keyword, id)| Leaf { keyword, id: Cow::Borrowed(id) }),
+        };
         match segments[..] {
-            ["dbs", database, "colls", container] => Some(GrantedLink { database, container, leaf: None }),
-            [
-                "dbs",
-                database,
-                "colls",
-                container,
-                keyword @ ("docs" | "sprocs" | "triggers" | "udfs"),
-                id,
-            ] => Some(GrantedLink { database, container, leaf: Some(Leaf { keyword, id }) }),
+            ["dbs", database, "colls", container] => Some(of(database, container, None)),
+            ["dbs", database, "colls", container, keyword @ "docs", id] if !is_attachment(id) => {
+                Some(of(database, container, Some((keyword, id))))
+            }
+            ["dbs", database, "colls", container, keyword @ ("sprocs" | "triggers" | "udfs"), id]
+                if !id.contains('/') =>
+            {
+                Some(of(database, container, Some((keyword, id))))
+            }
             _ => None,
+        }
+    }
+
+    fn encoded(&self) -> String {
+        let encode = |segment: &str| segment.replace('%', "%25").replace('/', "%2F");
+        let mut link = format!("dbs/{}/colls/{}", encode(&self.database), encode(&self.container));
+        if let Some(leaf) = &self.leaf {
+            link.push_str(&format!("/{}/{}", leaf.keyword, encode(&leaf.id)));
+        }
+        link
+    }
+
+    fn exists(&self, account: &Account, key: Option<&PartitionKey>) -> bool {
+        let Some(container) = find(account, &self.database, &self.container) else { return false };
+        let Some(leaf) = &self.leaf else { return true };
+        let script = |kind| scripts::resources::by_link(&container, kind, &leaf.id).is_some();
+        match leaf.keyword {
+            "sprocs" => script(ScriptKind::Procedure),
+            "triggers" => script(ScriptKind::Trigger),
+            "udfs" => script(ScriptKind::Function),
+            _ => key.is_some_and(|key| is_there(&container, key, &leaf.id)),
         }
     }
 
@@ -189,17 +246,8 @@ impl<'l> GrantedLink<'l> {
             let elsewhere = find_database(account, path.id(0)).is_ok_and(|found| found.number != database);
             return (named && !elsewhere).then_some(Place { container: None, granted_by_name: true });
         };
-        // Some clients write links as they write URLs; the text as it stands comes first.
-        let texts = [
-            (Cow::Borrowed(self.database), Cow::Borrowed(self.container)),
-            (decoded(self.database), decoded(self.container)),
-        ];
-        let granted = texts.iter().find_map(|(database, container)| {
-            let found = find(account, database, container)?;
-            let by_name = found.name() == container;
-            Some((found, by_name))
-        });
-        let (granted, granted_by_name) = granted?;
+        let granted = find(account, &self.database, &self.container)?;
+        let granted_by_name = granted.name() == self.container;
         let same = granted.database().number == requested.database().number
             && granted.number() == requested.number();
         // A user's permissions end where its database does, whatever they name.
@@ -221,18 +269,26 @@ enum ItemName<'t> {
 }
 
 impl Place {
+    /// The key that the request is under. Media are asked for without one, their id leads to it.
+    fn key(&self, request: &Request<'_>) -> Result<PartitionKey> {
+        match (&request.path.media_epk, &self.container, Rid::parse(request.path.id(2))) {
+            (Some(epk), Some(container), Some(Rid::Item { number, .. })) => {
+                container.item_at(epk, number).map(|(key, _)| key).map_err(|_| insufficient())
+            }
+            _ => request.key(),
+        }
+    }
+
     fn is_item(&self, granted: &str, request: &Request<'_>) -> bool {
         let named = request.path.id(2);
         let Some(container) = &self.container else { return granted == named };
-        let Ok(key) = request.key() else { return false };
+        let Ok(key) = self.key(request) else { return false };
         let granted_name = item_name(container, self.granted_by_name, granted);
         let requested_name = item_name(container, request.path.id(1) == container.name(), named);
         // Which id a number stands for is known under the key alone; without one there is no such item.
         let id_of = |number| container.item_id(&key, number).ok();
         match (granted_name, requested_name) {
-            (ItemName::Id(granted), ItemName::Id(named)) => {
-                granted == named || decoded(granted) == named && !is_there(container, &key, granted)
-            }
+            (ItemName::Id(granted), ItemName::Id(named)) => granted == named,
             (ItemName::Number(granted), ItemName::Number(named)) => granted == named,
             (ItemName::Id(id), ItemName::Number(number)) | (ItemName::Number(number), ItemName::Id(id)) => {
                 id_of(number).is_some_and(|found| found == id)
@@ -250,11 +306,10 @@ impl Place {
             let container = self.container.as_ref()?;
             scripts::resources::by_link(container, kind, name).map(|script| script.number)
         };
-        let granted_script = found(granted.id).or_else(|| found(&decoded(granted.id)));
-        match (granted_script, found(named)) {
+        match (found(&granted.id), found(named)) {
             (Some(granted), Some(named)) => granted == named,
             // What is missing may be called missing to those who hold a token for that very name.
-            (None, None) => granted.id == named || decoded(granted.id) == named,
+            (None, None) => granted.id == named,
             _ => false,
         }
     }
@@ -280,8 +335,17 @@ fn find(account: &Account, database: &str, container: &str) -> Option<Arc<Contai
     find_container(&database, container).ok()
 }
 
-fn decoded(segment: &str) -> Cow<'_, str> {
-    percent_decode_str(segment).decode_utf8().unwrap_or(Cow::Borrowed(segment))
+fn decoded(segment: Cow<'_, str>) -> Cow<'_, str> {
+    match percent_decode_str(&segment).decode_utf8() {
+        Ok(Cow::Owned(text)) => Cow::Owned(text),
+        _ => segment,
+    }
+}
+
+/// Whether what follows `docs/` is a link to an attachment, and not the id of an item.
+fn is_attachment(rest: &str) -> bool {
+    let segments: Vec<&str> = rest.splitn(4, '/').collect();
+    matches!(segments[..], [_, "attachments"] | [_, "attachments", _])
 }
 
 #[cfg(test)]
@@ -291,7 +355,7 @@ mod tests {
     #[test]
     fn a_permission_is_about_a_container_or_something_in_one() {
         for link in ["dbs/d/colls/c", "/dbs/d/colls/c/", "dbs/d/colls/c/docs/i", "dbs/d/colls/c/sprocs/s/"] {
-            assert!(GrantedLink::parse(link).is_some(), "{link}");
+            assert!(GrantedLink::literal(link).is_some(), "{link}");
         }
         for link in [
             "",
@@ -306,8 +370,25 @@ mod tests {
             "dbs/d/colls/c/docs/i/attachments/a",
             "colls/c",
         ] {
-            assert!(GrantedLink::parse(link).is_none(), "{link}");
+            assert!(GrantedLink::literal(link).is_none(), "{link}");
         }
+    }
+
+    #[test]
+    fn the_link_of_a_token_says_exactly_what_its_permission_meant() {
+        let check = |resource: &str, escaped: bool, container: &str, item: &str| {
+            let link = of_token(resource, escaped);
+            let read = GrantedLink::parse(&link).unwrap_or_else(|| panic!("{link} is a link"));
+            let id = read.leaf.map(|leaf| leaf.id.into_owned()).unwrap_or_default();
+            assert_eq!((&*read.container, id.as_str()), (container, item), "{resource} as {link}");
+        };
+        check("dbs/d/colls/b%20c", false, "b%20c", "");
+        check("dbs/d/colls/b%20c", true, "b c", "");
+        check("/dbs/d/colls/c/docs/a/b/", false, "c", "a/b");
+        check("dbs/d/colls/c/docs/a%2Fb", true, "c", "a/b");
+        check("dbs/d/colls/c/docs/a%2F", true, "c", "a/");
+        check("dbs/d/colls/c/docs/a%252Fb", true, "c", "a%2Fb");
+        check("dbs/d/colls/c/docs/50%", false, "c", "50%");
     }
 
     #[test]

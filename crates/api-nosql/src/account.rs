@@ -60,10 +60,18 @@ fn endpoint(context: &Context<'_>) -> String {
     let host = context
         .text(HOST)
         .or_else(|| context.uri.authority().map(|authority| authority.as_str()))
+        .filter(|host| is_plain(host))
         .map(str::to_owned)
         .or_else(|| context.connection.map(|connection| connection.local.to_string()))
         .unwrap_or_else(|| "127.0.0.1".to_owned());
     endpoint_of(&host, tls)
+}
+
+/// Whether this can be the host of a URL. A server on a socket has refused others; what is echoed is checked here too.
+fn is_plain(host: &str) -> bool {
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']');
+    !split(host).0.is_empty() && host.bytes().all(plain)
 }
 
 fn endpoint_of(host: &str, tls: bool) -> String {
@@ -104,6 +112,16 @@ mod tests {
         check("db.example.com", true, "https://db.example.com:443/");
         check("[::1]:8081", false, "http://[::1]:8081/");
         check("[::1]", true, "https://[::1]:443/");
+    }
+
+    #[test]
+    fn what_is_no_host_is_not_echoed() {
+        for host in ["", ":80", "<script>", "a b", "a/b", "user@host", "a\"b", "h\u{f6}st"] {
+            assert!(!is_plain(host), "{host}");
+        }
+        for host in ["localhost:8081", "db_1", "[::1]:8081", "10.0.0.1", "db.example.com:443"] {
+            assert!(is_plain(host), "{host}");
+        }
     }
 
     #[test]

@@ -127,6 +127,11 @@ actions! {
     ReadPermission = "read_permission", reads, Permissions;
     ReplacePermission = "replace_permission", writes, Permissions;
     DeletePermission = "delete_permission", writes, Permissions;
+    ListEncryptionKeys = "list_encryption_keys", reads, Keys;
+    QueryEncryptionKeys = "query_encryption_keys", reads, Keys;
+    CreateEncryptionKey = "create_encryption_key", writes, Keys;
+    ReadEncryptionKey = "read_encryption_key", reads, Keys;
+    ReplaceEncryptionKey = "replace_encryption_key", writes, Keys;
     ListScripts = "list_scripts", reads, Script;
     QueryScripts = "query_scripts", reads, Script;
     CreateScript = "create_script", writes, Script;
@@ -135,6 +140,15 @@ actions! {
     ReplaceScript = "replace_script", writes, Script;
     DeleteScript = "delete_script", writes, Script;
     ExecuteProcedure = "execute_procedure", writes, Run;
+    ListAttachments = "list_attachments", reads, OneItem;
+    QueryAttachments = "query_attachments", reads, OneItem;
+    CreateAttachment = "create_attachment", writes, OneItem;
+    UpsertAttachment = "upsert_attachment", writes, OneItem;
+    ReadAttachment = "read_attachment", reads, OneItem;
+    ReplaceAttachment = "replace_attachment", writes, OneItem;
+    DeleteAttachment = "delete_attachment", writes, OneItem;
+    ReadMedia = "read_media", reads, OneItem;
+    ReplaceMedia = "replace_media", writes, OneItem;
     // A resource of the service that this server does not offer; it is refused after the caller has been recognised.
     ReadAbsent = "absent", reads, Keys;
     WriteAbsent = "absent", writes, Keys;
@@ -234,10 +248,30 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
             Post::Create => Some(Action::CreateScript),
             _ => None,
         }),
+        (Resource::EncryptionKeys, &Method::GET) => Some(Action::ListEncryptionKeys),
+        (Resource::EncryptionKeys, &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryEncryptionKeys),
+            Post::Create => Some(Action::CreateEncryptionKey),
+            _ => None,
+        }),
+        (Resource::EncryptionKey, &Method::GET) => Some(Action::ReadEncryptionKey),
+        (Resource::EncryptionKey, &Method::PUT) => Some(Action::ReplaceEncryptionKey),
         (Resource::Script(_), &Method::GET) => Some(Action::ReadScript),
         (Resource::Script(_), &Method::PUT) => Some(Action::ReplaceScript),
         (Resource::Script(_), &Method::DELETE) => Some(Action::DeleteScript),
         (Resource::Script(ScriptKind::Procedure), &Method::POST) => Some(Action::ExecuteProcedure),
+        (Resource::Attachments, &Method::GET) => Some(Action::ListAttachments),
+        (Resource::Attachments, &Method::POST) => post(&|meaning| match meaning {
+            Post::Query => Some(Action::QueryAttachments),
+            Post::Upsert => Some(Action::UpsertAttachment),
+            Post::Create => Some(Action::CreateAttachment),
+            _ => None,
+        }),
+        (Resource::Attachment, &Method::GET) => Some(Action::ReadAttachment),
+        (Resource::Attachment, &Method::PUT) => Some(Action::ReplaceAttachment),
+        (Resource::Attachment, &Method::DELETE) => Some(Action::DeleteAttachment),
+        (Resource::Media, &Method::GET) => Some(Action::ReadMedia),
+        (Resource::Media, &Method::PUT) => Some(Action::ReplaceMedia),
         (Resource::Absent { .. }, &Method::GET) => Some(Action::ReadAbsent),
         (Resource::Absent { .. }, _) => Some(Action::WriteAbsent),
         _ => None,
@@ -248,6 +282,19 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
 /// Whether a request is a query, by its headers alone.
 pub fn is_query(headers: &HeaderMap) -> bool {
     meaning_of_post(headers) == Post::Query
+}
+
+/// Whether a request may have much to do or to say: everything but reading and writing single items and resources. Told by
+/// verb, path and headers alone, before anything is decoded.
+pub fn may_take_long(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let steps = path.split('/').filter(|step| !step.is_empty()).count();
+    match *method {
+        // An odd number of steps ends in a kind: a feed.
+        Method::GET => steps % 2 == 1,
+        // On one resource it runs a procedure.
+        Method::POST => steps % 2 == 0 || !matches!(meaning_of_post(headers), Post::Create | Post::Upsert),
+        _ => false,
+    }
 }
 
 fn meaning_of_post(headers: &HeaderMap) -> Post {
@@ -285,6 +332,29 @@ fn method_not_allowed(method: &Method) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_take_long_shows_in_verb_path_and_headers() {
+        let none = HeaderMap::new();
+        let with =
+            |name: http::HeaderName| HeaderMap::from_iter([(name, http::HeaderValue::from_static("True"))]);
+        for (method, path, headers, long) in [
+            (Method::GET, "/", &none, false),
+            (Method::GET, "/dbs/d/colls/c/docs/a", &none, false),
+            (Method::GET, "//dbs/d/colls/c/docs/a/", &none, false),
+            (Method::GET, "/dbs/d/colls/c/docs", &none, true),
+            (Method::POST, "/dbs/d/colls/c/docs", &none, false),
+            (Method::POST, "/dbs/d/colls/c/docs", &with(IS_UPSERT), false),
+            (Method::POST, "/dbs/d/colls/c/docs", &with(IS_QUERY), true),
+            (Method::POST, "/dbs/d/colls/c/docs", &with(IS_PLAN), true),
+            (Method::POST, "/dbs/d/colls/c/docs", &with(IS_BATCH), true),
+            (Method::POST, "/dbs/d/colls/c/sprocs/p", &none, true),
+            (Method::PUT, "/dbs/d/colls/c/docs/a", &none, false),
+            (Method::DELETE, "/dbs/d", &none, false),
+        ] {
+            assert_eq!(may_take_long(&method, path, headers), long, "{method} {path}");
+        }
+    }
     use http::HeaderValue;
 
     fn post(headers: &[(&'static str, &'static str)]) -> Action {

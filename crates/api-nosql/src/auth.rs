@@ -33,6 +33,7 @@ use subtle::ConstantTimeEq;
 use crate::config::{AccountKeys, EMULATOR_KEY};
 use crate::errors::{ApiError, Result, Voice};
 use crate::headers::X_MS_DATE;
+use crate::http_date;
 use crate::routes::{Path, Resource};
 
 pub use resource_token::Grant;
@@ -206,7 +207,7 @@ impl Authorizer {
 
     fn check_date(&self, dates: &Dates<'_>, now_ms: u64) -> Result<()> {
         let text = if dates.x_ms_date.text.is_empty() { dates.date.text } else { dates.x_ms_date.text };
-        let made = httpdate::parse_http_date(text).map_err(|_| unauthorized(NO_DATE))?;
+        let made = http_date::parse(text).ok_or_else(|| unauthorized(NO_DATE))?;
         let now = UNIX_EPOCH + Duration::from_millis(now_ms);
         let apart = now.duration_since(made).unwrap_or_else(|earlier| earlier.duration());
         if apart <= self.skew { Ok(()) } else { Err(not_now(made, made + self.skew, now)) }

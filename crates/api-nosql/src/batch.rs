@@ -22,7 +22,7 @@ use crate::item_json::{SYSTEM_MEMBERS, size_hint, write_etag, write_item};
 use crate::items::{at, failed, id_of, place, wants_body};
 use crate::service::{Context, Target};
 use crate::write::{push_full_charge, push_json_string, push_u64};
-use crate::{budget, consistency, patch, query, scope};
+use crate::{budget, consistency, paging, patch, query, scope};
 
 /// The service's limit for the body of a batch.
 const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -169,6 +169,8 @@ fn encode(context: &Context<'_>, target: &Target, reply: &BatchReply, minimal: &
     let status = if every { StatusCode::OK } else { StatusCode::MULTI_STATUS };
     let shown = |n: usize| !minimal.get(n).copied().unwrap_or(false);
     let size: usize = reply.results.iter().flat_map(|result| &result.item).map(size_hint).sum();
+    // What was written is written, so a lack of memory is no reason to say otherwise; it is charged if it can be.
+    let _held = paging::hold(context, 2 * size).ok();
     let mut out = Vec::with_capacity(size + reply.results.len() * 100);
     out.push(b'[');
     for (n, result) in reply.results.iter().enumerate() {

@@ -35,7 +35,7 @@ use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
 use crate::write::push_json_string;
-use crate::{budget, consistency, scope};
+use crate::{budget, consistency, http_date, scope};
 
 /// A list of positions longer than this is none of ours.
 const POSITIONS_MAX: usize = 10_000;
@@ -234,7 +234,7 @@ fn after(from: ChangesFrom) -> Result<Option<u64>> {
         ChangesFrom::Now => Ok(None),
         ChangesFrom::Beginning | ChangesFrom::Time(_) => Err(ApiError::refused(
             "Change feed mode 'All Versions and Deletes' can be read from now on or from a continuation, and not from the \
-             beginning or from a time.",
+             beginning or from a time. You must read the change feed from within the retention period.",
         )),
     }
 }
@@ -285,8 +285,7 @@ enum Positions {
 impl Start {
     fn of_request(context: &Context<'_>) -> Result<Start> {
         let since = context.text(IF_MODIFIED_SINCE).map(|text| {
-            let time =
-                httpdate::parse_http_date(text).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let time = http_date::parse(text).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             time.map(|passed| u32::try_from(passed.as_secs()).unwrap_or(u32::MAX)).ok_or_else(|| {
                 ApiError::refused(format!(
                     "The value '{text}' specified for the header 'If-Modified-Since' is invalid."

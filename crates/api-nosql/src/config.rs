@@ -4,7 +4,10 @@
 //! key: it is never compared with anything, because a signature made with an empty key would be a signature that
 //! everybody can make.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use orrery_budget::MemoryPool;
 
 /// The well-known key of the vendor's emulator, in its base64 form. It is a convention for development, not a secret.
 pub const EMULATOR_KEY: &str =
@@ -15,6 +18,9 @@ pub const CLOCK_SKEW_S_DEFAULT: u64 = 900;
 
 /// How long a page of a query may take, unless the configuration says otherwise.
 pub const QUERY_PAGE_TIME_DEFAULT: Duration = Duration::from_secs(5);
+
+/// How long a request may take to be answered, unless the configuration says otherwise.
+pub const REQUEST_TIME_DEFAULT: Duration = Duration::from_secs(60);
 
 /// The four master keys of an account.
 #[derive(Clone, Default)]
@@ -92,6 +98,10 @@ pub struct ServiceConfig {
     pub cross_partition: CrossPartition,
     /// How long one page of a query may take that could go on later.
     pub query_page_time: Duration,
+    /// The longest that a request may take to be answered.
+    pub request_time: Duration,
+    /// The memory that all requests of the process share.
+    pub memory: Arc<MemoryPool>,
     /// What one script may take.
     pub scripts: orrery_script::Limits,
 }

@@ -6,6 +6,7 @@ use orrery_engine::Error;
 
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{self, Answer, At};
+use crate::query::items::CROSS_PARTITION_DISABLED;
 use crate::resource_feed::{Feed, envelope};
 use crate::service::Context;
 
@@ -24,9 +25,14 @@ pub fn list(context: &Context<'_>) -> Result<Answer> {
         .body(envelope("Conflicts", target.rid.as_str(), std::iter::empty())))
 }
 
-/// A query over nothing; it is still held to the language.
+/// A query over nothing; it is still held to the language, and must say where it looks.
 pub fn query(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
+    let pinned =
+        [headers::PARTITION_KEY, headers::RANGE_ID].into_iter().any(|name| context.text(name).is_some());
+    if !pinned && !context.flag(headers::ENABLE_CROSS_PARTITION) {
+        return Err(ApiError::refused(CROSS_PARTITION_DISABLED));
+    }
     Feed { key: "Conflicts", rid: target.rid.as_str(), entries: Vec::new() }.query(context)
 }
 

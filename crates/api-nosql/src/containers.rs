@@ -3,9 +3,11 @@
 //! What a container may look like is the engine's business (`ContainerDefinition`): it validates, fills in defaults
 //! and keeps the canonical object, to which only the system properties are added here.
 
+use std::borrow::Cow;
+
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
-use orrery_engine::{Container, ContainerDefinition, OfferOwner};
+use orrery_engine::{Container, ContainerDefinition, KeyKinds, OfferOwner};
 use serde_json::Value;
 
 use crate::errors::{ApiError, Plane, Result};
@@ -61,7 +63,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
             .set(headers::INDEX_PROGRESS, headers::number(u64::from(container.index_progress())));
     }
     if context.flag(headers::POPULATE_STATISTICS) {
-        answer = answer.body(json(&container, Some(&statistics(&container)?)));
+        answer = answer.body(json(context, &container, Some(&statistics(&container)?)));
     }
     Ok(answer)
 }
@@ -92,8 +94,11 @@ pub async fn delete(context: &Context<'_>) -> Result<Answer> {
 }
 
 fn parse(context: &Context<'_>, body: &Value) -> Result<ContainerDefinition> {
-    ContainerDefinition::parse(body, context.version())
-        .map_err(|error| ApiError::from_engine(error, Plane::Resources))
+    let kinds = match context.generation.has_hierarchical_keys() {
+        true => KeyKinds::All,
+        false => KeyKinds::HashOnly,
+    };
+    ContainerDefinition::parse(body, kinds).map_err(|error| ApiError::from_engine(error, Plane::Resources))
 }
 
 fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) -> Result<Answer> {
@@ -101,7 +106,7 @@ fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) 
     let entries = database
         .containers()
         .iter()
-        .map(|container| Entry { number: container.number(), json: json(container, None) })
+        .map(|container| Entry { number: container.number(), json: json(context, container, None) })
         .collect();
     let rid = database_rid(database.number);
     let answer = answer(Feed { key: "DocumentCollections", rid: &rid, entries })?;
@@ -115,7 +120,7 @@ fn one(context: &Context<'_>, status: StatusCode, container: &Container) -> Answ
         .at(At { item_lsn: Some(at.lsn), ..at })
         .etag(&container.etag().to_string())
         .set(MAX_CONTENT_LENGTH, ITEM_BYTES_MAX)
-        .body(json(container, None));
+        .body(json(context, container, None));
     owned(answer, container)
 }
 
@@ -129,11 +134,16 @@ fn position(context: &Context<'_>) -> At {
     At::container(context.catalog_at().lsn)
 }
 
-/// The canonical definition and the system properties, in the service's member order.
-pub fn json(container: &Container, statistics: Option<&[u8]>) -> Vec<u8> {
+/// The canonical definition and the system properties, in the service's member order. Clients that know containers without
+/// a key see them so.
+fn json(context: &Context<'_>, container: &Container, statistics: Option<&[u8]>) -> Vec<u8> {
     let definition = container.definition();
+    let mut shown = Cow::Borrowed(&definition.json);
+    if definition.partition_key.system_key && !context.generation.shows_system_keys() {
+        shown.to_mut().as_object_mut().and_then(|members| members.shift_remove("partitionKey"));
+    }
     // Serialising a tree of strings and numbers into a vector cannot fail.
-    let mut out = serde_json::to_vec(&definition.json).unwrap_or_else(|_| b"{}".to_vec());
+    let mut out = serde_json::to_vec(&shown).unwrap_or_else(|_| b"{}".to_vec());
     let rid = ContainerRid::new(container.database().number, container.number());
     out.pop();
     if out.len() > 1 {

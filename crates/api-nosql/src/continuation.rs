@@ -62,7 +62,7 @@ pub fn header(rid: &ContainerRid, position: &[u8]) -> HeaderValue {
     headers::value(text)
 }
 
-fn read(text: &str, rid: &ContainerRid) -> Option<Vec<u8>> {
+pub fn read(text: &str, rid: &ContainerRid) -> Option<Vec<u8>> {
     if text.len() > TOKEN_BYTES_MAX {
         return None;
     }

@@ -5,9 +5,10 @@
 //! is wrapped as `Message: {"Errors":["…"]}`; and what a partition says about one item (missing, taken, precondition)
 //! is a sentence followed by timings. Clients and their test suites look for these texts, so they are the service's.
 //!
-//! `from_engine` is the one place where `engine::Kind` meets a status code.
+//! `from_engine` is the one place where `engine::Kind` meets a status code, and `exceeded` the one where a used-up budget does.
 
 use http::{HeaderName, HeaderValue, StatusCode};
+use orrery_budget::Exceeded;
 use orrery_engine::{Error as EngineError, Kind};
 
 use crate::headers::At;
@@ -16,6 +17,9 @@ use crate::write::push_json_string;
 /// What the service charges for looking up a resource that is not there, and for a request that it throttles.
 const MISSED_RESOURCE_RU: f64 = 2.0;
 const THROTTLED_RU: f64 = 0.38;
+
+/// When a request that found no memory may come again: answers are sent, and with them memory comes back, in less.
+const SHORT_OF_MEMORY_RETRY_MS: u64 = 1000;
 
 /// 449 has no name in the http crate.
 pub const RETRY_WITH: u16 = 449;
@@ -194,6 +198,19 @@ impl ApiError {
         answer
     }
 
+    /// What a request was refused for that used up its budget.
+    pub fn exceeded(exceeded: Exceeded) -> ApiError {
+        let status = match exceeded {
+            Exceeded::ProcessMemory { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Exceeded::RequestMemory { .. } | Exceeded::Answer { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Exceeded::Steps { .. } => StatusCode::BAD_REQUEST,
+            Exceeded::Time | Exceeded::ClientGone => StatusCode::REQUEST_TIMEOUT,
+        };
+        let mut answer = ApiError::new(status, Voice::Partition, exceeded.to_string());
+        answer.retry_after_ms = exceeded.is_temporary().then_some(SHORT_OF_MEMORY_RETRY_MS);
+        answer
+    }
+
     /// The body. `tail` identifies the request and the server; see `Voice` for what comes before it.
     pub fn body(&self, request: &RequestFacts<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.message.len() + 320);
@@ -278,8 +295,16 @@ pub fn status_of(kind: Kind) -> (StatusCode, u32) {
         Kind::Conflict => (StatusCode::from_u16(RETRY_WITH).expect("449 is in range"), 0),
         Kind::FailedDependency => (StatusCode::FAILED_DEPENDENCY, 0),
         Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, 0),
-        Kind::WritesStopped => (StatusCode::SERVICE_UNAVAILABLE, 0),
+        Kind::WritesStopped | Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, 0),
+        // Not 503: clients would go on trying for a long time without saying why.
+        Kind::NoRoom => (StatusCode::INSUFFICIENT_STORAGE, 0),
         Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, 0),
+    }
+}
+
+impl From<Exceeded> for ApiError {
+    fn from(exceeded: Exceeded) -> ApiError {
+        ApiError::exceeded(exceeded)
     }
 }
 
@@ -300,6 +325,7 @@ pub fn code(status: StatusCode) -> &'static str {
         RETRY_WITH => "RetryWith",
         500 => "InternalServerError",
         503 => "ServiceUnavailable",
+        507 => "InsufficientStorage",
         _ => "BadRequest",
     }
 }
@@ -353,6 +379,21 @@ mod tests {
         let error = EngineError::new(Kind::Throttled { retry_after_ms: 12 }, "Request rate is large.");
         let error = ApiError::from_engine(error, Plane::Items);
         assert_eq!((error.status.as_u16(), error.substatus, error.retry_after_ms), (429, 3200, Some(12)));
+    }
+
+    #[test]
+    fn a_used_up_budget_says_what_was_short_and_whether_to_come_back() {
+        for (exceeded, status, code, retry) in [
+            (Exceeded::ProcessMemory { limit_bytes: 64 << 20 }, 503, "ServiceUnavailable", Some(1000)),
+            (Exceeded::RequestMemory { limit_bytes: 64 << 20 }, 413, "RequestEntityTooLarge", None),
+            (Exceeded::Steps { limit: 5 }, 400, "BadRequest", None),
+            (Exceeded::Time, 408, "RequestTimeout", None),
+            (Exceeded::ClientGone, 408, "RequestTimeout", None),
+        ] {
+            let error = ApiError::from(exceeded);
+            assert_eq!((error.status.as_u16(), error.code(), error.retry_after_ms), (status, code, retry));
+            assert!(body(&error).contains(&exceeded.to_string()), "{exceeded:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{Answer, CONTINUATION};
 use crate::item_json::{size_hint, write_item};
 use crate::items;
-use crate::paging::{PAGE_BYTES_MAX, page_items};
+use crate::paging::{self, PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
 use crate::{budget, consistency, scope};
@@ -34,7 +34,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         let found = target.container.read_feed(&scope, &page).map_err(|error| {
             ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
         })?;
-        Ok(answer(context, &target, page.class, &found))
+        answer(context, &target, page.class, &found)
     };
     if is_short(&target, &scope, page.max_items) { read() } else { context.lengthy(read) }
 }
@@ -50,8 +50,9 @@ fn is_short(target: &Target, scope: &Scope, items_max: usize) -> bool {
     (items_max as u64).saturating_mul(usage.size_bytes / usage.items.max(1)) <= SHORT_BYTES
 }
 
-fn answer(context: &Context<'_>, target: &Target, class: RequestClass, page: &FeedPage) -> Answer {
+fn answer(context: &Context<'_>, target: &Target, class: RequestClass, page: &FeedPage) -> Result<Answer> {
     let size: usize = page.items.iter().map(size_hint).sum();
+    let _held = paging::hold(context, 2 * size)?;
     let mut out = Vec::with_capacity(size + 64);
     open_envelope(&mut out, "Documents", target.rid.as_str());
     for (n, item) in page.items.iter().enumerate() {
@@ -68,5 +69,5 @@ fn answer(context: &Context<'_>, target: &Target, class: RequestClass, page: &Fe
     if let Some(next) = &page.continuation {
         answer = answer.set(CONTINUATION, continuation::header(&target.rid, &next.encode()));
     }
-    answer
+    Ok(answer)
 }

@@ -41,6 +41,7 @@ names! {
     MAX_ITEM_COUNT = "x-ms-max-item-count";
     MIGRATE_TO_AUTOSCALE = "x-ms-cosmos-migrate-offer-to-autopilot";
     MIGRATE_TO_MANUAL = "x-ms-cosmos-migrate-offer-to-manual-throughput";
+    OFFER_TYPE = "x-ms-offer-type";
     OFFER_THROUGHPUT = "x-ms-offer-throughput";
     PARALLELIZE = "x-ms-documentdb-query-parallelizecrosspartitionquery";
     PARTITION_KEY = "x-ms-documentdb-partitionkey";
@@ -54,6 +55,7 @@ names! {
     PRIORITY_LEVEL = "x-ms-cosmos-priority-level";
     PRE_TRIGGERS = "x-ms-documentdb-pre-trigger-include";
     READ_KEY_TYPE = "x-ms-read-key-type";
+    SLUG = "slug";
     SCRIPT_LOGGING = "x-ms-documentdb-script-enable-logging";
     START_EPK = "x-ms-start-epk";
     THROUGHPUT_BUCKET = "x-ms-cosmos-throughput-bucket";

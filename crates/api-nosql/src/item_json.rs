@@ -100,6 +100,7 @@ mod tests {
             ttl: None,
             late_members,
             merged: false,
+            attached: None,
             document: Bytes::from(document),
         }
     }

@@ -10,7 +10,8 @@ use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_engine::charge::{LOOK_UP_RU, REFUSED_WRITE_RU};
 use orrery_engine::{
-    Error as EngineError, Item, Kind, Operation, Outcome, Position, ReadOptions, Usage, Write, WriteReply,
+    Error as EngineError, ITEM_BYTES_MAX, Item, Kind, Operation, Outcome, Position, ReadOptions, Usage,
+    Write, WriteReply,
 };
 use orrery_model::{Kind as ValueKind, PartitionKey, Raw, parse_json};
 
@@ -62,9 +63,8 @@ pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let key = scope::key(context)?;
     // The key is checked before the body, so that a request without one is not charged for reading it.
     routed(&target, &key)?;
-    let document =
-        document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
-    let id = id_of(&document).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let document = sent_document(context).map_err(|error| refused_write(error, place(&target, &key)))?;
+    let id = id_of(&document).map_err(|error| refused_write(error, place(&target, &key)))?;
     let operation = if context.action == crate::actions::Action::UpsertItem {
         Operation::Upsert { id, document }
     } else {
@@ -77,8 +77,7 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
     routed(&target, &key)?;
-    let document =
-        document(context.body).map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let document = sent_document(context).map_err(|error| refused_write(error, place(&target, &key)))?;
     let id = item_id(context, &target, &key)?.into_owned();
     // Even the question whether another id is taken is beyond a token for one item.
     context.limits.permits_id(&id, id_of(&document).ok().as_deref())?;
@@ -89,9 +88,11 @@ pub async fn patch(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
     routed(&target, &key)?;
-    let request =
-        patch_request::parse(context.body, &|text| query::condition::compile(context, &target, text))
-            .map_err(|error| error.charge(REFUSED_WRITE_RU).at(place(&target, &key)))?;
+    let request = check_size(context.body)
+        .and_then(|()| {
+            patch_request::parse(context.body, &|text| query::condition::compile(context, &target, text))
+        })
+        .map_err(|error| refused_write(error, place(&target, &key)))?;
     let id = item_id(context, &target, &key)?.into_owned();
     let operation = Operation::Patch { id, operations: request.operations, condition: request.condition };
     write(context, &target, &key, operation).await
@@ -218,6 +219,20 @@ pub fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
     }
 }
 
+/// A write that is refused for what it brings is charged for having been read; one that is too large was not.
+fn refused_write(error: ApiError, at: At) -> ApiError {
+    match error.status {
+        StatusCode::PAYLOAD_TOO_LARGE => error.at(at),
+        _ => error.charge(REFUSED_WRITE_RU).at(at),
+    }
+}
+
+/// The document that a request brings.
+fn sent_document(context: &Context<'_>) -> Result<Bytes> {
+    check_size(context.body)?;
+    document(context.body)
+}
+
 /// The stored form of a body, which is JSON text or the binary form of it.
 pub fn document(body: &[u8]) -> Result<Bytes> {
     let text;
@@ -234,6 +249,16 @@ pub fn document(body: &[u8]) -> Result<Bytes> {
     }
 }
 
+/// Refuses a body that is larger than an item may be. What is measured is what was sent: escapes can make it longer than the
+/// item that it is about, whose own size is the engine's business.
+fn check_size(body: &[u8]) -> Result<()> {
+    if body.len() > ITEM_BYTES_MAX {
+        let error = EngineError::new(Kind::TooLarge, "Request size is too large");
+        return Err(ApiError::from_engine(error, Plane::Items));
+    }
+    Ok(())
+}
+
 /// The id inside a document. Whether it is a good one is for the engine to say.
 pub fn id_of(document: &[u8]) -> Result<String> {
     let id = Raw::document(document).ok().and_then(|root| root.get("id"));
@@ -247,7 +272,7 @@ pub fn id_of(document: &[u8]) -> Result<String> {
 
 /// The id of the item that the path names. A path of rids names the item by the number in its own; only a client that
 /// addresses the container by rid does that, so an id that merely looks like a rid stays an id.
-fn item_id<'a>(context: &'a Context<'_>, target: &Target, key: &PartitionKey) -> Result<Cow<'a, str>> {
+pub fn item_id<'a>(context: &'a Context<'_>, target: &Target, key: &PartitionKey) -> Result<Cow<'a, str>> {
     let id = context.path.id(2);
     if context.path.id(1) == target.container.name() {
         return Ok(Cow::Borrowed(id));

@@ -21,6 +21,7 @@ mod access;
 mod account;
 mod actions;
 mod admin;
+mod attachments;
 mod auth;
 mod batch;
 mod binary_json;
@@ -33,12 +34,18 @@ mod consistency;
 mod containers;
 mod continuation;
 mod databases;
+mod encryption_keys;
 mod errors;
 pub mod faults;
 mod feed;
+#[doc(hidden)]
+pub mod fuzzing;
+mod generation;
 mod headers;
+mod http_date;
 mod item_json;
 mod items;
+mod media;
 mod offers;
 mod paging;
 mod partition_key_delete;
@@ -47,6 +54,7 @@ mod permissions;
 mod presence;
 mod query;
 mod ranges;
+mod request_budget;
 mod resource_feed;
 mod rid;
 mod routes;
@@ -60,10 +68,10 @@ mod throughput;
 mod users;
 mod write;
 
-pub use actions::{OPERATIONS, is_query};
+pub use actions::{OPERATIONS, is_query, may_take_long};
 pub use config::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY,
-    QUERY_PAGE_TIME_DEFAULT, ServiceConfig,
+    QUERY_PAGE_TIME_DEFAULT, REQUEST_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
 pub use presence::Presence;

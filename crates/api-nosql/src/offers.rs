@@ -50,9 +50,11 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let body = body::object(context)?;
     let wanted: OfferChange = if context.flag(headers::MIGRATE_TO_AUTOSCALE) {
         let max = offer.throughput.ceiling().next_multiple_of(AUTOSCALE_STEP);
-        Throughput::Autoscale { max, increment_percent: 0 }.into()
+        Throughput::Autoscale { max, increment_percent: None }.into()
     } else if context.flag(headers::MIGRATE_TO_MANUAL) {
         Throughput::Manual(offer.throughput.ceiling()).into()
+    } else if let Some(level) = throughput::level_of_offer(&body, offer.throughput.ceiling())? {
+        level.into()
     } else {
         let content = body.get("content").ok_or_else(|| {
             ApiError::bad_request(
@@ -120,9 +122,17 @@ fn json(context: &Context<'_>, offer: &Offer) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"resource\":\"");
     out.extend_from_slice(&owner_self);
-    out.extend_from_slice(b"\",\"offerType\":\"Invalid\",\"offerResourceId\":\"");
+    let (kind, version) = match offer.throughput {
+        Throughput::Level(level) => (level.name(), "V1"),
+        _ => ("Invalid", "V2"),
+    };
+    out.extend_from_slice(b"\",\"offerType\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"offerResourceId\":\"");
     out.extend_from_slice(owner_rid.as_bytes());
-    out.extend_from_slice(b"\",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":");
+    out.extend_from_slice(b"\",\"offerVersion\":\"");
+    out.extend_from_slice(version.as_bytes());
+    out.extend_from_slice(b"\",\"content\":{\"offerThroughput\":");
     push_u64(&mut out, u64::from(context.account().throughput_in_force(offer)));
     out.extend_from_slice(b",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{\"maxThroughputEverProvisioned\":");
     push_u64(&mut out, u64::from(offer.throughput_max_ever));
@@ -132,9 +142,9 @@ fn json(context: &Context<'_>, offer: &Offer) -> Vec<u8> {
     if let Throughput::Autoscale { max, increment_percent } = offer.throughput {
         out.extend_from_slice(b",\"offerAutopilotSettings\":{\"maxThroughput\":");
         push_u64(&mut out, u64::from(max));
-        if increment_percent > 0 {
+        if let Some(percent) = increment_percent {
             out.extend_from_slice(b",\"autoUpgradePolicy\":{\"throughputPolicy\":{\"incrementPercent\":");
-            push_u64(&mut out, u64::from(increment_percent));
+            push_u64(&mut out, u64::from(percent));
             out.extend_from_slice(b"}}");
         }
         out.push(b'}');

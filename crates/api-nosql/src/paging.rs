@@ -1,5 +1,7 @@
 //! How much one page may hold, as the client asks for it and as the server allows it.
 
+use orrery_budget::Held;
+
 use crate::errors::{ApiError, Result};
 use crate::headers::MAX_ITEM_COUNT;
 use crate::service::Context;
@@ -23,4 +25,12 @@ pub fn page_items(context: &Context<'_>) -> Result<usize> {
             "The input PageSize {text} is invalid. Ensure to pass a valid page size which must be a positive integer or -1 for a dynamic page size."
         ))),
     }
+}
+
+/// Less than this is not worth asking for.
+const FREE_BYTES: usize = 64 * 1024;
+
+/// Charges the request with a page while it is made.
+pub fn hold(context: &Context<'_>, bytes: usize) -> Result<Option<Held>> {
+    Ok(if bytes > FREE_BYTES { Some(context.budget.hold(bytes)?) } else { None })
 }

@@ -11,7 +11,7 @@ use orrery_engine::{Database, PERMISSIONS_MAX, Permission, PermissionDefinition,
 use orrery_model::PartitionKey;
 use serde_json::Value;
 
-use crate::access::GrantedLink;
+use crate::access::{self, GrantedLink};
 use crate::actions::Action;
 use crate::auth::Grant;
 use crate::errors::{ApiError, INPUT_INVALID, Result};
@@ -131,15 +131,17 @@ fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
     let mode_name = text("permissionMode")?;
     let mode = PermissionMode::parse(mode_name).ok_or_else(|| ApiError::bad_request(INPUT_INVALID))?;
     let resource = text("resource")?;
-    if GrantedLink::parse(resource).is_none() {
+    if GrantedLink::literal(resource).is_none() {
         return Err(ApiError::bad_request(INPUT_INVALID));
     }
+    let partition_key = partition_key(&body)?;
     Ok(PermissionDefinition {
         name: text("id")?.to_owned(),
         mode,
         mode_name: mode_name.to_owned(),
         resource: resource.to_owned(),
-        partition_key: partition_key(&body)?,
+        escaped: access::is_escaped(context.account(), resource, partition_key.as_ref()),
+        partition_key,
     })
 }
 
@@ -195,7 +197,7 @@ impl<'a> Issuer<'a> {
             mode: permission.definition.mode,
             start_s: self.start_s,
             expiry_s: self.expiry_s,
-            resource: permission.definition.resource.clone(),
+            resource: access::of_token(&permission.definition.resource, permission.definition.escaped),
             partition_key: permission.definition.partition_key.clone(),
         };
         let random = self.context.account().env().random_u64() as u32;

@@ -11,13 +11,15 @@
 //!
 //! The item part is little-endian: clients recover the order of creation from it and break ties of ORDER BY with
 //! it. The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range, 6 a function,
-//! 7 a trigger, 8 a procedure. Offers are 3 bytes. A user is like a container with the top bit clear, a permission is
-//! its user and 8 bytes more.
+//! 7 a trigger, 8 a procedure. An attachment is its item and 4 bytes more. Offers are 3 bytes. A user is like a container
+//! with the top bit clear, a permission is its user and 8 bytes more, a client encryption key is like a user with one byte
+//! more.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use orrery_engine::ScriptKind;
+use orrery_model::Epk;
 
 const ALPHABET: Alphabet =
     match Alphabet::new("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-") {
@@ -32,8 +34,16 @@ const KIND_ITEM: u64 = 0;
 const KIND_RANGE: u64 = 5;
 const KIND_SCRIPTS: [(u64, ScriptKind); 3] =
     [(8, ScriptKind::Procedure), (7, ScriptKind::Trigger), (6, ScriptKind::Function)];
-/// The longest rid in bytes (a range or an item); longer text is no rid of ours.
-const RID_BYTES_MAX: usize = 16;
+/// What follows the number of a client encryption key.
+const KIND_ENCRYPTION_KEY: u8 = 2;
+/// The longest rid in bytes (an attachment); longer text is no rid of ours.
+const RID_BYTES_MAX: usize = 20;
+/// What the link to stored media begins with.
+pub const MEDIA_LINK: &str = "/media/";
+/// After the rid of its attachment, the id of media names the store that they lie in. There is one.
+const MEDIA_STORE: u8 = 1;
+/// Longest effective partition key in the id of media.
+const MEDIA_EPK_BYTES_MAX: usize = 2048;
 
 /// What a rid names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +55,9 @@ pub enum Rid {
     Range { database: u32, container: u32, range: u32 },
     User { database: u32, user: u32 },
     Permission { database: u32, user: u32, permission: u32 },
+    EncryptionKey { database: u32, key: u32 },
     Script { database: u32, container: u32, kind: ScriptKind, number: u64 },
+    Attachment { database: u32, container: u32, item: u64, attachment: u32 },
 }
 
 impl Rid {
@@ -67,7 +79,16 @@ impl Rid {
                 let permission = u32::try_from(number.swap_bytes()).ok()?;
                 Some(Rid::Permission { database: word(0), user: word(4), permission })
             }
+            9 if word(4) & CONTAINER_BIT == 0 && bytes[8] == KIND_ENCRYPTION_KEY => {
+                Some(Rid::EncryptionKey { database: word(0), key: word(4) })
+            }
             8 => Some(Rid::Container { database: word(0), container: word(4) & !CONTAINER_BIT }),
+            20 if word(4) & CONTAINER_BIT != 0 => {
+                let (database, container) = (word(0), word(4) & !CONTAINER_BIT);
+                let item = (u64::from(word(8)) << 32 | u64::from(word(12))).swap_bytes();
+                let attachment = word(16).swap_bytes();
+                Some(Rid::Attachment { database, container, item, attachment })
+            }
             16 => {
                 let (database, container) = (word(0), word(4) & !CONTAINER_BIT);
                 let mut tail = [0u8; 8];
@@ -90,6 +111,33 @@ impl Rid {
     }
 }
 
+/// The id of stored media, taken apart: an attachment, and where the key of its item lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaId {
+    pub database: u32,
+    pub container: u32,
+    pub item: u64,
+    pub attachment: u32,
+    pub epk: Epk,
+}
+
+impl MediaId {
+    /// `None` for anything that this server would not have written.
+    pub fn parse(text: &str) -> Option<MediaId> {
+        if text.len() > (RID_BYTES_MAX + 1 + MEDIA_EPK_BYTES_MAX).div_ceil(3) * 4 {
+            return None;
+        }
+        let bytes = RID.decode(text).ok()?;
+        let (rid, [MEDIA_STORE, epk @ ..]) = bytes.split_at_checked(RID_BYTES_MAX)? else { return None };
+        match Rid::parse(&RID.encode(rid))? {
+            Rid::Attachment { database, container, item, attachment } => {
+                Some(MediaId { database, container, item, attachment, epk: Epk(epk.into()) })
+            }
+            _ => None,
+        }
+    }
+}
+
 pub fn offer_rid(number: u32) -> String {
     RID.encode(&number.to_be_bytes()[1..])
 }
@@ -100,6 +148,13 @@ pub fn database_rid(number: u32) -> String {
 
 pub fn user_rid(database: u32, user: u32) -> String {
     RID.encode(user_bytes(database, user))
+}
+
+pub fn encryption_key_rid(database: u32, key: u32) -> String {
+    let mut bytes = [0u8; 9];
+    bytes[..8].copy_from_slice(&user_bytes(database, key));
+    bytes[8] = KIND_ENCRYPTION_KEY;
+    RID.encode(bytes)
 }
 
 pub fn permission_rid(database: u32, user: u32, permission: u32) -> String {
@@ -148,6 +203,24 @@ impl ContainerRid {
     pub fn script(&self, kind: ScriptKind, number: u64) -> [u8; 24] {
         let known = KIND_SCRIPTS.iter().find(|(_, known)| *known == kind);
         self.child(known.map_or(KIND_ITEM, |(nibble, _)| *nibble), number)
+    }
+
+    pub fn attachment(&self, item: u64, attachment: u32) -> String {
+        RID.encode(self.attachment_bytes(item, attachment))
+    }
+
+    /// The id of the media of an attachment whose item's key lies here in the hash space.
+    pub fn media(&self, item: u64, attachment: u32, epk: &Epk) -> String {
+        let rid = self.attachment_bytes(item, attachment);
+        RID.encode([&rid[..], &[MEDIA_STORE], epk.as_bytes()].concat())
+    }
+
+    fn attachment_bytes(&self, item: u64, attachment: u32) -> [u8; 20] {
+        let mut bytes = [0u8; 20];
+        bytes[..8].copy_from_slice(&self.bytes);
+        bytes[8..16].copy_from_slice(&item.to_le_bytes());
+        bytes[16..].copy_from_slice(&attachment.to_le_bytes());
+        bytes
     }
 
     fn child(&self, kind: u64, number: u64) -> [u8; 24] {
@@ -201,6 +274,27 @@ mod tests {
     }
 
     #[test]
+    fn media_are_named_by_their_attachment_and_the_place_of_their_key() {
+        let container = ContainerRid::new(1, 2);
+        let rid = container.attachment(1000, 7);
+        assert_eq!(rid.len(), 28);
+        assert_eq!(
+            Rid::parse(&rid),
+            Some(Rid::Attachment { database: 1, container: 2, item: 1000, attachment: 7 })
+        );
+        for epk in [Epk::MIN, Epk::from_hex("0A0BFF").unwrap()] {
+            let media = MediaId { database: 1, container: 2, item: 1000, attachment: 7, epk };
+            let text = container.media(1000, 7, &media.epk);
+            // Clients sign the first 20 bytes, which are the rid of the attachment.
+            assert_eq!(RID.encode(&RID.decode(&text).unwrap()[..20]), rid);
+            assert_eq!(MediaId::parse(&text), Some(media));
+        }
+        for text in ["", &rid, "AAAA", &"A".repeat(100_000)] {
+            assert_eq!(MediaId::parse(text), None, "{text:.40}");
+        }
+    }
+
+    #[test]
     fn the_item_part_is_little_endian_after_the_container() {
         assert_eq!(ascii(&ContainerRid::new(1, 2).item(1000)), "AAAAAYAAAALoAwAAAAAAAA==");
         assert_eq!(ContainerRid::new(1, 2).as_str(), "AAAAAYAAAAI=");
@@ -228,6 +322,8 @@ mod tests {
     fn users_and_permissions_read_back() {
         assert_eq!(user_rid(1, 2), "AAAAAQAAAAI=");
         assert_eq!(Rid::parse("AAAAAQAAAAI="), Some(Rid::User { database: 1, user: 2 }));
+        let rid = encryption_key_rid(1, 2);
+        assert_eq!(Rid::parse(&rid), Some(Rid::EncryptionKey { database: 1, key: 2 }), "{rid}");
         let rid = permission_rid(1, 2, 1000);
         assert_eq!(Rid::parse(&rid), Some(Rid::Permission { database: 1, user: 2, permission: 1000 }));
         assert_eq!(Rid::parse("AAAAAQAAAAL---------_w=="), None);

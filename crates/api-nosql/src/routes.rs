@@ -1,8 +1,10 @@
 //! From a URL path to the resource it names, by position.
 //!
 //! Segments alternate between a keyword and an id: `dbs/{db}/colls/{coll}/docs/{item}`. Ids may equal keywords, so
-//! only the position decides. Each segment is percent-decoded after splitting (an id may hold an encoded slash), and
-//! one trailing slash is ignored because one official client always sends it.
+//! only the position decides. Each segment is percent-decoded after splitting (an id may hold an encoded slash). One
+//! trailing slash is ignored because one official client always sends it, and slashes in front count as one: clients
+//! join the account's endpoint, which ends in a slash, with paths that begin with one. Two slashes anywhere else stand
+//! around an id that is empty, and no path with one is a resource.
 //!
 //! ```text
 //! GET  /dbs/d/colls/c/docs/a/   ->  Resource::Item, ids [d, c, a]      signed as type docs,  link dbs/d/colls/c/docs/a
@@ -15,10 +17,13 @@
 use std::borrow::Cow;
 
 use orrery_engine::ScriptKind;
+use orrery_model::Epk;
 use percent_encoding::percent_decode_str;
 
-/// No route is deeper than `dbs/{}/users/{}/permissions/{}`.
-const SEGMENTS_MAX: usize = 6;
+use crate::rid::{ContainerRid, MediaId, ascii, database_rid};
+
+/// No route is deeper than `dbs/{}/colls/{}/docs/{}/attachments/{}`.
+const SEGMENTS_MAX: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
@@ -46,6 +51,12 @@ pub enum Resource {
     User,
     Permissions,
     Permission,
+    EncryptionKeys,
+    EncryptionKey,
+    Attachments,
+    Attachment,
+    /// The media of an attachment: a route of its own, with the ids of the attachment.
+    Media,
     Scripts(ScriptKind),
     Script(ScriptKind),
     /// A kind of resource that the service has and this server does not offer yet.
@@ -62,6 +73,8 @@ pub struct Path<'a> {
     pub resource_type: &'static str,
     /// Whether the path names a feed (its link for signing is then the parent's).
     pub feed: bool,
+    /// Of media: where the key of the item lies that they are attached to.
+    pub media_epk: Option<Epk>,
     segments: [Cow<'a, str>; SEGMENTS_MAX],
     length: usize,
     raw: &'a str,
@@ -77,6 +90,7 @@ const ROUTES: &[(&[&str], Resource, Resource)] = &[
     (&["offers"], Resource::Offers, Resource::Offer),
     (&["dbs", "colls"], Resource::Containers, Resource::Container),
     (&["dbs", "colls", "docs"], Resource::Items, Resource::Item),
+    (&["dbs", "colls", "docs", "attachments"], Resource::Attachments, Resource::Attachment),
     (&["dbs", "colls", "pkranges"], Resource::Ranges, Resource::Range),
     (&["dbs", "colls", "conflicts"], Resource::Conflicts, Resource::Conflict),
     (&["dbs", "users"], Resource::Users, Resource::User),
@@ -84,9 +98,12 @@ const ROUTES: &[(&[&str], Resource, Resource)] = &[
     (&["dbs", "colls", "sprocs"], scripts(ScriptKind::Procedure), script(ScriptKind::Procedure)),
     (&["dbs", "colls", "triggers"], scripts(ScriptKind::Trigger), script(ScriptKind::Trigger)),
     (&["dbs", "colls", "udfs"], scripts(ScriptKind::Function), script(ScriptKind::Function)),
-    (&["dbs", "clientencryptionkeys"], absent("clientencryptionkeys"), absent("clientencryptionkeys")),
+    (&["dbs", "clientencryptionkeys"], Resource::EncryptionKeys, Resource::EncryptionKey),
     (&["addresses"], absent("addresses"), absent("addresses")),
 ];
+
+/// The keyword of media, and their type in signatures.
+const MEDIA: &str = "media";
 
 /// The type in the signature of this server's own routes.
 pub const OWN_TYPE: &str = "_orrery";
@@ -105,7 +122,7 @@ const fn absent(keyword: &'static str) -> Resource {
 
 impl<'a> Path<'a> {
     pub fn parse(raw: &'a str) -> Result<Path<'a>, InvalidPath> {
-        let trimmed = raw.strip_prefix('/').unwrap_or(raw);
+        let trimmed = raw.trim_start_matches('/');
         let trimmed = trimmed.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(trimmed);
         let mut segments: [Cow<'a, str>; SEGMENTS_MAX] = Default::default();
         let mut length = 0;
@@ -118,8 +135,39 @@ impl<'a> Path<'a> {
                 length += 1;
             }
         }
+        if let [media, id] = &segments[..length]
+            && media == MEDIA
+        {
+            let media = MediaId::parse(id).ok_or(InvalidPath)?;
+            return Ok(Path::of_media(media, trimmed));
+        }
         let (resource, resource_type, feed) = resolve(&segments[..length])?;
-        Ok(Path { resource, resource_type, feed, segments, length, raw: trimmed })
+        Ok(Path { resource, resource_type, feed, media_epk: None, segments, length, raw: trimmed })
+    }
+
+    /// Media have the path of their attachment, by rids. That is also what clients sign.
+    fn of_media(media: MediaId, raw: &'a str) -> Path<'a> {
+        let container = ContainerRid::new(media.database, media.container);
+        let ids = [
+            database_rid(media.database),
+            container.as_str().to_owned(),
+            ascii(&container.item(media.item)).to_owned(),
+            container.attachment(media.item, media.attachment),
+        ];
+        let mut segments: [Cow<'a, str>; SEGMENTS_MAX] = Default::default();
+        for (n, (keyword, id)) in ["dbs", "colls", "docs", "attachments"].into_iter().zip(ids).enumerate() {
+            segments[2 * n] = Cow::Borrowed(keyword);
+            segments[2 * n + 1] = Cow::Owned(id);
+        }
+        Path {
+            resource: Resource::Media,
+            resource_type: MEDIA,
+            feed: false,
+            media_epk: Some(media.epk),
+            segments,
+            length: SEGMENTS_MAX,
+            raw,
+        }
     }
 
     /// The n-th id of the path: 0 the database or offer, 1 the container or user, 2 the item or permission.
@@ -246,6 +294,22 @@ mod tests {
     }
 
     #[test]
+    fn media_have_the_ids_of_their_attachment_and_its_signature() {
+        let epk = Epk::from_hex("0A0B").unwrap();
+        let path = format!("/media/{}", ContainerRid::new(1, 2).media(5, 3, &epk));
+        let parsed = Path::parse(&path).unwrap();
+        assert_eq!(
+            (parsed.resource, parsed.resource_type, &parsed.media_epk),
+            (Resource::Media, "media", &Some(epk))
+        );
+        assert_eq!(
+            (parsed.id(0), parsed.id(1), parsed.id(2)),
+            ("AAAAAQ==", "AAAAAYAAAAI=", "AAAAAYAAAAIFAAAAAAAAAA==")
+        );
+        assert_eq!(parsed.rid_link(), Some(ContainerRid::new(1, 2).attachment(5, 3).to_ascii_lowercase()));
+    }
+
+    #[test]
     fn ids_may_equal_keywords() {
         check(
             "/dbs/dbs/colls/colls/docs/docs",
@@ -261,6 +325,18 @@ mod tests {
         check("/dbs/d/colls/c/docs/", Resource::Items, &["d", "c"], "docs", "dbs/d/colls/c");
         check("/dbs/d/", Resource::Database, &["d"], "dbs", "dbs/d");
         assert!(Path::parse("/dbs/d//").is_err());
+    }
+
+    #[test]
+    fn slashes_in_front_count_as_one() {
+        check("//", Resource::Account, &[], "", "");
+        check("//dbs", Resource::Databases, &[], "dbs", "");
+        check("//dbs/d/colls/c/docs/i/", Resource::Item, &["d", "c", "i"], "docs", "dbs/d/colls/c/docs/i");
+        check("///offers/AbCd", Resource::Offer, &["AbCd"], "offers", "offers/AbCd");
+        assert_eq!(Path::parse("//dbs/a%20b").unwrap().raw_link(), "dbs/a%20b");
+        for empty_id in ["/dbs//colls", "//dbs//colls", "/dbs/d//colls", "/dbs/d/colls//docs"] {
+            assert!(Path::parse(empty_id).is_err(), "{empty_id}");
+        }
     }
 
     #[test]
@@ -296,10 +372,10 @@ mod tests {
         for path in [
             "/nope",
             "/dbs/d/views",
-            "/dbs/d/colls/c/docs/a/attachments",
+            "/dbs/d/colls/c/docs/a/attachments/b/more",
+            "/media",
+            "/media/x",
             "/dbs/d/colls/c/docs/_apis/batch",
-            "//",
-            "/dbs//colls",
         ] {
             assert!(Path::parse(path).is_err(), "{path}");
         }

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use orrery_engine::{Account, Container, Database, HeldResults, Ref};
+use orrery_budget::MemoryPool;
+use orrery_engine::{Account, Container, Database, HELD_RESULTS_BYTES_MAX, HeldResults, Ref};
 
 use crate::access::{self, Limits};
 use crate::actions::{self, Action};
@@ -24,14 +25,16 @@ use crate::auth::{Authorizer, Caller, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
 use crate::faults::Faults;
+use crate::generation::ClientGeneration;
 use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
 use crate::presence::Presence;
+use crate::request_budget::RequestBudget;
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
 use crate::scripts::{self, ScriptHost};
 use crate::{
-    account, admin, batch, changes, conflicts, containers, databases, feed, items, offers,
-    partition_key_delete, permissions, query, ranges, scope, splits, users,
+    account, admin, attachments, batch, changes, conflicts, containers, databases, encryption_keys, feed,
+    items, media, offers, partition_key_delete, permissions, query, ranges, scope, session, splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -42,11 +45,13 @@ pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ACTIVITY_BYTES_MAX: usize = 64;
 
 /// What the server knows about where a request came from. Put it into the extensions of the request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Connection {
     pub tls: bool,
     pub local: SocketAddr,
     pub peer: SocketAddr,
+    /// Tells whether the client is still there, where the server can.
+    pub presence: Presence,
 }
 
 /// What the server may want to log and count. Found in the extensions of the response.
@@ -84,10 +89,12 @@ pub(crate) struct Context<'a> {
     pub path: &'a Path<'a>,
     pub headers: &'a HeaderMap,
     pub sent: Sent,
+    /// What the client's version of the protocol knows.
+    pub generation: ClientGeneration,
     pub uri: &'a Uri,
-    pub connection: Option<Connection>,
-    /// Tells whether the client is still there, where the server can.
-    pub presence: Option<&'a Presence>,
+    pub connection: Option<&'a Connection>,
+    /// Memory, time and patience of the request; made by the first who asks.
+    pub budget: RequestBudget<'a>,
     pub body: &'a Bytes,
 }
 
@@ -98,7 +105,7 @@ impl Service {
         let scripts = Arc::new(ScriptHost::new(config.scripts));
         Service {
             scripts,
-            held: HeldResults::default(),
+            held: HeldResults::new((config.memory.limit_bytes() / 8).min(HELD_RESULTS_BYTES_MAX)),
             account,
             config,
             headers,
@@ -114,15 +121,18 @@ impl Service {
         Service { lengthy, ..self }
     }
 
-    /// Answers a request; every failure is an answer too.
+    /// Answers a request; every failure is an answer too. In the extensions of the response are a [`RequestSummary`] and, if
+    /// the request used one, its [`Budget`](orrery_budget::Budget), in which the server holds the body until it is sent.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         let started = Instant::now();
         let now_ms = self.account.env().now_ms();
         let (parts, body) = request.into_parts();
         let activity = self.activity(&parts.headers);
+        let generation = ClientGeneration::of(&parts.headers);
         let path = Path::parse(parts.uri.path());
         let mut operation = "invalid";
         let mut injected = None;
+        let mut budget = None;
         let outcome = match &path {
             _ if parts.method == Method::OPTIONS => {
                 Err(ApiError::new(StatusCode::FORBIDDEN, Voice::Silent, "Forbidden"))
@@ -138,6 +148,9 @@ impl Service {
                     match self.admit(action, &parts.method, path, &parts.headers, now_ms) {
                         Err(error) => Err(error),
                         Ok((caller, limits)) => {
+                            let connection = parts.extensions.get::<Connection>();
+                            let presence = connection.map(|connection| &connection.presence);
+                            let deadline = started.checked_add(self.config.request_time);
                             let context = Context {
                                 service: self,
                                 action,
@@ -146,13 +159,14 @@ impl Service {
                                 path,
                                 headers: &parts.headers,
                                 sent: Sent::of(&parts.headers),
+                                generation,
                                 uri: &parts.uri,
-                                connection: parts.extensions.get::<Connection>().copied(),
-                                presence: parts.extensions.get::<Presence>(),
+                                connection,
+                                budget: RequestBudget::new(&self.config.memory, deadline, presence),
                                 body: &body,
                             };
                             let key = || scope::header_key(&context).ok();
-                            match self.faults.meet(action, path, key) {
+                            let outcome = match self.faults.meet(action, path, key) {
                                 None => dispatch(&context).await,
                                 Some(fault) => {
                                     injected = Some(fault.injected);
@@ -165,32 +179,59 @@ impl Service {
                                         None => dispatch(&context).await,
                                     }
                                 }
-                            }
+                            };
+                            budget = context.budget.made().cloned();
+                            outcome
                         }
                     }
                 }
             },
         };
-        let answer = match outcome {
+        let mut answer = match outcome {
             Ok(answer) => answer,
             Err(error) => self.render(&error, &activity, &parts.uri, now_ms),
         };
-        let summary = RequestSummary {
-            operation,
-            substatus: (answer.substatus != 0).then_some(answer.substatus),
-            charge_ru: answer.charge_ru,
-        };
+        if !generation.has_vector_sessions() {
+            session::simplify(&mut answer.headers);
+        }
         // The account and query plans are answered without an activity, as on the service.
         let named = !(answer.status.is_success() && matches!(operation, "read_account" | "plan_query"));
-        let mut response = answer.finish(named.then_some(&activity), started);
-        if parts.method != Method::POST {
-            response.headers_mut().insert(CONTENT_LOCATION, location(&parts));
+        let mut response = finish(answer, operation, named.then_some(&activity), &parts, started);
+        if let Some(budget) = budget {
+            response.extensions_mut().insert(budget);
         }
-        response.extensions_mut().insert(summary);
         if let Some(injected) = injected {
             response.extensions_mut().insert(injected);
         }
         response
+    }
+
+    /// The refusal of a request that can be refused without its body, in the same words: nobody who is not known keeps the
+    /// server waiting for one.
+    pub fn refuse_head(&self, parts: &http::request::Parts) -> Option<Response<Bytes>> {
+        let started = Instant::now();
+        let now_ms = self.account.env().now_ms();
+        let (method, headers) = (&parts.method, &parts.headers);
+        let mut operation = "invalid";
+        let admitted = match Path::parse(parts.uri.path()) {
+            Err(_) => Err(ApiError::refused(URL_INVALID)),
+            Ok(path) => match actions::decide(path.resource, method, headers) {
+                Err(error) => self.recognise(method, &path, headers, now_ms).and(Err(error)),
+                Ok(action) => {
+                    operation = action.name();
+                    self.admit(action, method, &path, headers, now_ms).map(drop)
+                }
+            },
+        };
+        let error = admitted.err()?;
+        let activity = self.activity(headers);
+        let answer = self.render(&error, &activity, &parts.uri, now_ms);
+        Some(finish(answer, operation, Some(&activity), parts, started))
+    }
+
+    /// The memory that all requests share.
+    pub fn memory(&self) -> &Arc<MemoryPool> {
+        &self.config.memory
     }
 
     /// The server's way to run what may take long.
@@ -235,13 +276,16 @@ impl Service {
         {
             return given.clone();
         }
+        let mut text = uuid::Uuid::encode_buffer();
+        headers::text_value(self.random_id().hyphenated().encode_lower(&mut text))
+    }
+
+    fn random_id(&self) -> uuid::Uuid {
         let env = self.account.env();
         let mut random = [0u8; 16];
         random[..8].copy_from_slice(&env.random_u64().to_le_bytes());
         random[8..].copy_from_slice(&env.random_u64().to_le_bytes());
-        let mut text = uuid::Uuid::encode_buffer();
-        let text = uuid::Builder::from_random_bytes(random).into_uuid().hyphenated().encode_lower(&mut text);
-        headers::text_value(text)
+        uuid::Builder::from_random_bytes(random).into_uuid()
     }
 
     fn render(&self, error: &ApiError, activity: &HeaderValue, uri: &Uri, now_ms: u64) -> Answer {
@@ -288,38 +332,59 @@ impl Service {
     }
 }
 
+/// The response to a request, with what the server may want to log and count.
+fn finish(
+    answer: Answer,
+    operation: &'static str,
+    activity: Option<&HeaderValue>,
+    parts: &http::request::Parts,
+    started: Instant,
+) -> Response<Bytes> {
+    let summary = RequestSummary {
+        operation,
+        substatus: (answer.substatus != 0).then_some(answer.substatus),
+        charge_ru: answer.charge_ru,
+    };
+    let mut response = answer.finish(activity, started);
+    if parts.method != Method::POST {
+        response.headers_mut().insert(CONTENT_LOCATION, location(parts));
+    }
+    response.extensions_mut().insert(summary);
+    response
+}
+
 async fn dispatch(context: &Context<'_>) -> Result<Answer> {
     match context.action {
         Action::ReadItem => items::read(context),
-        Action::CreateItem | Action::UpsertItem => items::create_or_upsert(context).await,
-        Action::ReplaceItem => items::replace(context).await,
+        Action::CreateItem | Action::UpsertItem => unhurried(context, items::create_or_upsert(context)).await,
+        Action::ReplaceItem => unhurried(context, items::replace(context)).await,
         Action::PatchItem => items::patch(context).await,
         Action::DeleteItem => items::delete(context).await,
-        Action::Batch => batch::execute(context).await,
+        Action::Batch => unhurried(context, batch::execute(context)).await,
         Action::ListItems => feed::read(context),
         Action::ReadChanges => context.lengthy(|| changes::read(context)),
-        Action::QueryItems => query::items::execute(context),
-        Action::PlanQuery => query::plan::execute(context),
+        Action::QueryItems => query::by_length(context, query::items::execute),
+        Action::PlanQuery => query::by_length(context, query::plan::execute),
         Action::DeletePartitionKey => partition_key_delete::execute(context).await,
         Action::ReadAccount => account::read(context),
         Action::ListDatabases => databases::list(context),
-        Action::QueryDatabases => databases::query(context),
+        Action::QueryDatabases => context.lengthy(|| databases::query(context)),
         Action::CreateDatabase => databases::create(context).await,
         Action::ReadDatabase => databases::read(context),
         Action::DeleteDatabase => databases::delete(context).await,
         Action::ListContainers => containers::list(context),
-        Action::QueryContainers => containers::query(context),
+        Action::QueryContainers => context.lengthy(|| containers::query(context)),
         Action::CreateContainer => containers::create(context).await,
         Action::ReadContainer => containers::read(context),
         Action::ReplaceContainer => containers::replace(context).await,
         Action::DeleteContainer => containers::delete(context).await,
         Action::ListRanges => ranges::list(context),
-        Action::QueryRanges => ranges::query(context),
+        Action::QueryRanges => context.lengthy(|| ranges::query(context)),
         Action::ListConflicts => conflicts::list(context),
-        Action::QueryConflicts => conflicts::query(context),
+        Action::QueryConflicts => context.lengthy(|| conflicts::query(context)),
         Action::ReadConflict | Action::DeleteConflict => conflicts::missing(context),
         Action::ListOffers => offers::list(context),
-        Action::QueryOffers => offers::query(context),
+        Action::QueryOffers => context.lengthy(|| offers::query(context)),
         Action::ReadOffer => offers::read(context),
         Action::ReplaceOffer => offers::replace(context).await,
         Action::ListSplits => splits::list(context),
@@ -340,15 +405,45 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::ReadPermission => permissions::read(context),
         Action::ReplacePermission => permissions::replace(context).await,
         Action::DeletePermission => permissions::delete(context).await,
+        Action::ListEncryptionKeys => encryption_keys::list(context),
+        Action::QueryEncryptionKeys => encryption_keys::query(context),
+        Action::CreateEncryptionKey => encryption_keys::create(context).await,
+        Action::ReadEncryptionKey => encryption_keys::read(context),
+        Action::ReplaceEncryptionKey => encryption_keys::replace(context).await,
         Action::ListScripts => scripts::resources::list(context),
-        Action::QueryScripts => scripts::resources::query(context),
+        Action::QueryScripts => context.lengthy(|| scripts::resources::query(context)),
         Action::CreateScript | Action::UpsertScript => scripts::resources::create_or_upsert(context).await,
         Action::ReadScript => scripts::resources::read(context),
         Action::ReplaceScript => scripts::resources::replace(context).await,
         Action::DeleteScript => scripts::resources::delete(context).await,
         Action::ExecuteProcedure => scripts::execute::execute(context).await,
+        Action::ListAttachments => attachments::list(context),
+        Action::QueryAttachments => context.lengthy(|| attachments::query(context)),
+        Action::CreateAttachment | Action::UpsertAttachment => attachments::create_or_upsert(context).await,
+        Action::ReadAttachment => attachments::read(context),
+        Action::ReplaceAttachment => attachments::replace(context).await,
+        Action::DeleteAttachment => attachments::delete(context).await,
+        Action::ReadMedia => media::read(context),
+        Action::ReplaceMedia => media::replace(context).await,
         Action::ReadAbsent | Action::WriteAbsent => Err(absent(context)),
     }
+}
+
+/// A larger body is parsed, indexed and written where that holds up nobody: up to then it takes about a millisecond.
+const BODY_IN_PLACE_BYTES: usize = 32 * 1024;
+
+/// Does what is done at once for a large body, up to the first thing to wait for, as [`Context::lengthy`] work.
+async fn unhurried<T>(context: &Context<'_>, work: impl Future<Output = T>) -> T {
+    if context.body.len() <= BODY_IN_PLACE_BYTES {
+        return work.await;
+    }
+    let mut work = Box::pin(work);
+    let mut begun = false;
+    std::future::poll_fn(|waker| match std::mem::replace(&mut begun, true) {
+        false => context.lengthy(|| work.as_mut().poll(waker)),
+        true => work.as_mut().poll(waker),
+    })
+    .await
 }
 
 fn absent(context: &Context<'_>) -> ApiError {
@@ -436,9 +531,9 @@ impl<'a> Context<'a> {
         Ok(Target { container, rid })
     }
 
-    /// The API version that the client speaks; versions are dates and compare as text.
-    pub fn version(&self) -> &'a str {
-        self.text(headers::VERSION).unwrap_or("2020-07-15")
+    /// An id for what a client has given none.
+    pub fn new_id(&self) -> String {
+        self.service.random_id().to_string()
     }
 
     pub fn content_type(&self) -> &'a str {

@@ -1,17 +1,26 @@
 //! Throughput in requests: the headers of a creation and the content of an offer.
 
-use orrery_engine::Throughput;
 use orrery_engine::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
+use orrery_engine::{Level, Throughput};
 use serde_json::Value;
 
 use crate::errors::{ApiError, Plane, Result};
-use crate::headers::{AUTOPILOT, OFFER_THROUGHPUT};
+use crate::headers::{AUTOPILOT, OFFER_THROUGHPUT, OFFER_TYPE};
 use crate::service::Context;
 
 /// What the creation of a database or container asks for; `None` leaves it to the owner.
 pub fn of_creation(context: &Context<'_>) -> Result<Option<Throughput>> {
     let manual = context.text(OFFER_THROUGHPUT);
     let autoscale = context.text(AUTOPILOT);
+    let level = context.text(OFFER_TYPE).map(level).transpose()?.flatten();
+    if let Some(level) = level {
+        if manual.is_some() || autoscale.is_some() {
+            return Err(ApiError::refused(
+                "The offer type and throughput cannot be set together: send either x-ms-offer-type or x-ms-offer-throughput.",
+            ));
+        }
+        return Ok(Some(Throughput::Level(level)));
+    }
     match (manual, autoscale) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(ApiError::refused(
@@ -34,6 +43,27 @@ pub fn of_creation(context: &Context<'_>) -> Result<Option<Throughput>> {
             autoscale_of(&settings).map(Some)
         }
     }
+}
+
+/// A performance level by its name; `None` when the offer says that it is none.
+fn level(name: &str) -> Result<Option<Level>> {
+    match Level::named(name.trim()) {
+        None if !name.trim().eq_ignore_ascii_case("Invalid") => Err(ApiError::refused(format!(
+            "The offer type '{name}' is invalid. It must be S1, S2, S3 or Invalid."
+        ))),
+        level => Ok(level),
+    }
+}
+
+/// The performance level that the replacement of an offer asks for, if it does. A client that knows none puts the type
+/// back as it was and changes the number, so a number that is not the one in force outweighs it.
+pub fn level_of_offer(body: &Value, in_force: u32) -> Result<Option<Throughput>> {
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    let number = body.pointer("/content/offerThroughput").and_then(Value::as_u64);
+    if text("offerVersion") != Some("V1") || number.is_some_and(|number| number != u64::from(in_force)) {
+        return Ok(None);
+    }
+    Ok(level(text("offerType").unwrap_or("Invalid"))?.map(Throughput::Level))
 }
 
 /// What the replacement of an offer asks for. Settings for autoscale outweigh the number beside them, which is then
@@ -78,10 +108,8 @@ fn autoscale_of(settings: &Value) -> Result<Throughput> {
         .or_else(|| settings.get("maximumTierThroughput"))
         .and_then(Value::as_i64)
         .ok_or_else(|| ApiError::bad_request("The autoscale settings hold no maxThroughput."))?;
-    let increment = settings
-        .pointer("/autoUpgradePolicy/throughputPolicy/incrementPercent")
-        .and_then(Value::as_i64)
-        .unwrap_or(0);
+    let increment =
+        settings.pointer("/autoUpgradePolicy/throughputPolicy/incrementPercent").and_then(Value::as_i64);
     engine(Throughput::autoscale(max, increment))
 }
 
@@ -106,11 +134,27 @@ mod tests {
     }
 
     #[test]
+    fn a_level_is_asked_for_by_an_offer_of_the_first_version() {
+        let asked = |offer: Value| level_of_offer(&offer, 250);
+        let s2 = Some(Throughput::Level(Level::S2));
+        assert_eq!(asked(json!({"offerVersion": "V1", "offerType": "S2"})).unwrap(), s2);
+        let content =
+            |ru: u32| json!({"offerVersion": "V1", "offerType": "S2", "content": {"offerThroughput": ru}});
+        assert_eq!(asked(content(250)).unwrap(), s2);
+        assert_eq!(asked(content(500)).unwrap(), None);
+        assert_eq!(asked(json!({"offerVersion": "V2", "offerType": "S2"})).unwrap(), None);
+        assert_eq!(asked(json!({"offerVersion": "V1", "offerType": "S9"})).unwrap_err().status.as_u16(), 400);
+    }
+
+    #[test]
     fn the_content_of_an_offer_is_manual_or_autoscale() {
         assert_eq!(of_offer(&json!({"offerThroughput": 500})).unwrap(), Throughput::Manual(500));
         let autoscale = json!({"offerThroughput": 400, "offerAutopilotSettings": {
             "maxThroughput": 5000, "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": 2}}}});
-        assert_eq!(of_offer(&autoscale).unwrap(), Throughput::Autoscale { max: 5000, increment_percent: 2 });
+        assert_eq!(
+            of_offer(&autoscale).unwrap(),
+            Throughput::Autoscale { max: 5000, increment_percent: Some(2) }
+        );
         for bad in [json!({}), json!({"offerThroughput": "x"}), json!({"offerAutopilotSettings": {}})] {
             assert_eq!(of_offer(&bad).unwrap_err().status.as_u16(), 400, "{bad}");
         }

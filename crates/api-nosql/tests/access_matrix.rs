@@ -242,6 +242,17 @@ impl World {
                 }
             }
         }
+        let wrap = json!({ "type": "t", "name": "n", "value": "v" });
+        let key = json!({
+            "id": "k", "encryptionAlgorithm": "AEAD_AES_256_CBC_HMAC_SHA256", "wrappedDataEncryptionKey": "AAEC",
+            "keyWrapMetadata": wrap,
+        });
+        world.make("/dbs/d/clientencryptionkeys", key);
+        for key in ["a", "b"] {
+            let headers = [key_header(key), ("slug".to_owned(), "t".to_owned())];
+            let path = "/dbs/d/colls/c/docs/i1/attachments";
+            assert_eq!(world.client.send("POST", path, &headers, b"media".to_vec(), "primary").status, 201);
+        }
         world.make("/dbs/d/colls/c/sprocs", json!({ "id": "s", "body": "function () {}" }));
         let container = world.read("/dbs/d/colls/c", None)["_self"].as_str().unwrap().to_owned();
         let item = world.read("/dbs/d/colls/c/docs/i1", Some("a"))["_self"].as_str().unwrap().to_owned();
@@ -326,11 +337,15 @@ impl World {
         for database in ["d", "e"] {
             paths.push(format!("/dbs/{database}/colls"));
             paths.push(format!("/dbs/{database}/users"));
+            paths.push(format!("/dbs/{database}/clientencryptionkeys"));
             for container in ["c", "other"] {
                 paths.push(format!("/dbs/{database}/colls/{container}/docs"));
             }
         }
         let mut all: Vec<Value> = paths.iter().map(|path| self.read(path, None)).collect();
+        for key in ["a", "b"] {
+            all.push(self.read("/dbs/d/colls/c/docs/i1/attachments", Some(key)));
+        }
         let mut permission = self.read("/dbs/d/users/container_all/permissions/p", None);
         permission["_token"] = Value::Null;
         all.push(permission);
@@ -347,6 +362,10 @@ impl World {
             if path.contains(mark) {
                 path = path.replace(mark, &rid(of));
             }
+        }
+        if let Some(key) = path.strip_prefix("{media:").and_then(|rest| rest.strip_suffix('}')) {
+            let attachment = self.read("/dbs/d/colls/c/docs/i1/attachments/t", Some(key));
+            path = attachment["media"].as_str().unwrap().to_owned();
         }
         if path.contains("{offer}") {
             let offers = self.read("/offers", None);

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use orrery_api_nosql::Presence;
+use orrery_api_nosql::{Connection, Presence};
 use serde_json::{Value, json};
 use support::{Client, Reply};
 
@@ -218,7 +218,8 @@ fn a_query_whose_client_has_gone_ends_soon() {
     let mut request =
         client.request("POST", "/dbs/d/colls/c/docs", &headers(10, &[], None), body(query), "primary");
     let left_after = Instant::now() + Duration::from_millis(100);
-    request.extensions_mut().insert(Presence::new(move || Instant::now() > left_after));
+    let connection = request.extensions_mut().get_mut::<Connection>().expect("put there by the client");
+    connection.presence = Presence::new(move || Instant::now() > left_after);
     let began = Instant::now();
     let response = client.answer(request);
     assert_eq!(response.status(), 408);

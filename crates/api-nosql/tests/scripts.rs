@@ -302,11 +302,153 @@ fn a_script_whose_client_has_gone_stops_and_changes_nothing() {
 }
 
 #[test]
-fn a_script_that_does_not_compile_is_refused_with_the_place_of_the_error() {
+fn eight_attackers_hold_up_no_other_script() {
     let world = World::new();
-    let reply =
-        world.post("/dbs/d/colls/c/sprocs", json!({"id": "s", "body": "function () {\n  var = 1;\n}"}), &[]);
-    assert_eq!((reply.status, reply.header("x-ms-substatus")), (400, Some("65535")), "{reply}");
-    assert!(reply.text().contains("compiling Javascript. Exception = SyntaxError"), "{reply}");
-    assert!(reply.text().contains("s.js:2:"), "{reply}");
+    world.create(&json!({"id": "x", "pk": "a"}), &[]);
+    world.procedure("fair", "function (n) { __.response.setBody(n + 1); }");
+    // What each of these does before it is stopped was once enough to keep a thread for minutes, and four to stop all scripts.
+    let bombs = [
+        "'a'.repeat(1e6).replaceAll('a', 'b'.repeat(1e6))",
+        "'\\ufdfa'.repeat(2e6).normalize('NFKD')",
+        "for (;;) 'ä'.repeat(2e7).toLowerCase().normalize()",
+        "new Set([1]).union({ size: 4e9, has: () => true, keys: () => new Array(4294967295).values() })",
+        "var a = 'x'.repeat(1.5e7), b = 'x'.repeat(1.5e7); for (;;) a === b",
+        "var u = new Uint8Array(3e7); for (;;) u.reverse()",
+        "/(a+)+b/.test('a'.repeat(40000))",
+        "for (;;);",
+    ];
+    for (place, bomb) in bombs.iter().enumerate() {
+        world.procedure(&format!("bomb{place}"), &format!("function () {{ {bomb} }}"));
+    }
+    let client = &world;
+    std::thread::scope(|scope| {
+        let attackers: Vec<_> = (0..bombs.len())
+            .map(|place| {
+                scope.spawn(move || {
+                    for _ in 0..2 {
+                        let began = Instant::now();
+                        let reply = client.execute(&format!("bomb{place}"), json!([]));
+                        assert!(matches!(reply.status, 400 | 408), "{place}: {reply}");
+                        assert!(began.elapsed() < Duration::from_secs(15), "{place}: {:?}", began.elapsed());
+                    }
+                })
+            })
+            .collect();
+        let mut rounds = 0;
+        while attackers.iter().any(|attacker| !attacker.is_finished()) {
+            let reply = client.execute("fair", json!([rounds]));
+            assert_eq!((reply.status, reply.json()), (200, json!(rounds + 1)), "{reply}");
+            rounds += 1;
+        }
+        assert!(rounds > 20, "{rounds} fair scripts while the attack lasted");
+    });
+}
+
+#[test]
+fn functions_end_with_their_query() {
+    let world = World::new();
+    for n in 0..20 {
+        world.create(&json!({"id": n.to_string(), "pk": "a"}), &[]);
+    }
+    for (id, body) in [
+        ("spin", "function () { for (;;); }"),
+        ("texts", "function () { for (;;) 'a'.repeat(1e6).replaceAll('a', 'b'.repeat(1e6)); }"),
+        ("memory", "var kept = []; function memory(x) { for (;;) kept.push('x'.repeat(1e6) + x); }"),
+    ] {
+        let created = world.post("/dbs/d/colls/c/udfs", json!({"id": id, "body": body}), &[]);
+        assert_eq!(created.status, 201, "{created}");
+        let query = json!({"query": format!("SELECT VALUE udf.{id}(c.id) FROM c")});
+        let began = Instant::now();
+        let reply = world.post("/dbs/d/colls/c/docs", query, &[("content-type", "application/query+json")]);
+        assert!(matches!(reply.status, 400 | 408), "{id}: {reply}");
+        assert!(began.elapsed() < Duration::from_secs(15), "{id} took {:?}", began.elapsed());
+    }
+}
+
+/// Texts that are stored though no engine could run them.
+const NO_SCRIPTS: [&str; 4] = [
+    "function () {\n  var = 1;\n}",
+    "line \u{2028} paragraph \u{2029} next line \u{85} underline \u{332}",
+    "serverScript() { getContext().getResponse().setBody(1); }",
+    "",
+];
+
+#[test]
+fn any_text_is_stored_and_what_is_no_script_fails_when_it_is_run() {
+    let world = World::new();
+    for (place, body) in NO_SCRIPTS.iter().enumerate() {
+        let id = format!("s{place}");
+        let trigger = json!({"id": id, "body": body, "triggerType": "Pre", "triggerOperation": "All"});
+        for (kind, script) in [("sprocs", json!({"id": id, "body": body})), ("triggers", trigger)] {
+            let created = world.post(&format!("/dbs/d/colls/c/{kind}"), script.clone(), &[]);
+            assert_eq!((created.status, &created.json()["body"]), (201, &json!(body)), "{created}");
+            let path = format!("/dbs/d/colls/c/{kind}/{id}");
+            let replaced = world.send("PUT", &path, script.to_string().into_bytes(), &[]);
+            assert_eq!((replaced.status, &replaced.json()["body"]), (200, &json!(body)), "{replaced}");
+        }
+        let function = json!({"id": id, "body": body});
+        assert_eq!(world.post("/dbs/d/colls/c/udfs", function, &[]).status, 201);
+        let item = json!({"id": "i", "pk": "a"});
+        let triggered = [("x-ms-documentdb-pre-trigger-include", id.as_str())];
+        for reply in
+            [world.execute(&id, json!([])), world.execute(&id, json!([])), world.create(&item, &triggered)]
+        {
+            assert_eq!(
+                (reply.status, reply.header("x-ms-substatus")),
+                (400, Some("65535")),
+                "{body}: {reply}"
+            );
+            assert!(
+                reply.text().contains("compiling Javascript. Exception = SyntaxError"),
+                "{body}: {reply}"
+            );
+            assert!(place > 0 || reply.text().contains("s0.js:2:"), "{reply}");
+        }
+        let query = json!({"query": format!("SELECT VALUE udf.{id}(c.id) FROM c")});
+        world.create(&json!({"id": "j", "pk": "a"}), &[]);
+        let reply = world.post("/dbs/d/colls/c/docs", query, &[("content-type", "application/query+json")]);
+        assert!(reply.status == 400 && reply.text().contains("SyntaxError"), "{body}: {reply}");
+        assert_eq!(world.items().keys().collect::<Vec<_>>(), ["j"]);
+    }
+    // What was mended runs.
+    let mended = json!({"id": "s0", "body": "function () { __.response.setBody(7); }"});
+    assert_eq!(
+        world.send("PUT", "/dbs/d/colls/c/sprocs/s0", mended.to_string().into_bytes(), &[]).status,
+        200
+    );
+    assert_eq!(world.execute("s0", json!([])).json(), json!(7));
+}
+
+#[test]
+fn more_than_a_commit_holds_is_refused_while_it_is_staged() {
+    let world = World::new();
+    // Errors are not looked at, are caught, or end the script: the answer is the same, and comes before the memory is gone.
+    for (name, callback) in [
+        ("unseen", ""),
+        ("swallowed", ", function (e) { staged += e ? 0 : 1; next(); }"),
+        ("thrown", ", function (e) { if (e) throw e; staged++; next(); }"),
+    ] {
+        world.procedure(
+            name,
+            &format!(
+                "function () {{ var text = 'x'.repeat(1.9e6), n = 0, staged = 0; function next() {{
+                     if (n < 200) __.createDocument(__.getSelfLink(), {{ id: 'i' + n++, pk: 'a', text: text }}{callback});
+                     console.log(staged);
+                 }} next(); if (!{}) while (n < 30) next(); }}",
+                !callback.is_empty()
+            ),
+        );
+        let began = Instant::now();
+        // On a busy machine its time may be over first.
+        let mut reply = world.execute(name, json!([]));
+        for _ in 0..3 {
+            reply = if reply.status == 408 { world.execute(name, json!([])) } else { reply };
+        }
+        assert_eq!(reply.status, 413, "{name}: {reply}");
+        assert!(reply.text().contains("Request size is too large"), "{name}: {reply}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{name} took {:?}", began.elapsed());
+        let log = reply.header("x-ms-documentdb-script-log-results").unwrap_or_default();
+        assert!(!log.contains("27"), "{name} staged more than 48 MB: {log}");
+        assert!(world.items().is_empty(), "{name}");
+    }
 }

@@ -14,7 +14,7 @@ pub fn command() -> Command {
     // The settings that say which certificate it is; the same flags, variables and defaults as for `serve`.
     let place = SETTINGS.iter().filter(|setting| ["data-dir", "tls-name"].contains(&setting.name));
     Command::new("cert")
-        .about("Print or export the self-signed certificate of a data directory (made when absent)")
+        .about("Print or export the self-signed certificate of a data directory, or of `serve --ephemeral` (made when absent)")
         .args(place.map(flag))
         .arg(
             Arg::new("config")
@@ -43,13 +43,6 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if let Some((chain, _)) = &config.tls_files {
         return Err(Usage(format!("the server uses your own certificate: {}", chain.display())).into());
     }
-    if config.ephemeral {
-        return Err(Usage(
-            "an ephemeral server makes a certificate in memory for each run; use --data-dir to keep one"
-                .into(),
-        )
-        .into());
-    }
     let kept = certificate::load_or_make(&config.data_dir, &config.tls_names)?;
     let out = matches.get_one::<PathBuf>("out");
     let explain = matches.get_flag("explain");
@@ -72,7 +65,8 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 const EXPLANATION: &str = "\
 The server takes plain http and TLS on the same port: with an http:// endpoint no certificate is needed at all.
 For https, export the certificate once and let the client trust it. It is valid for: {names}
-(further names: `orrery serve --tls-name NAME`).
+(further names: `orrery serve --tls-name NAME`). `orrery serve --ephemeral` presents the same one as a server with the
+data directory of this user.
 
     orrery cert --out orrery.pem
 

@@ -1,14 +1,16 @@
-//! The one binary: `orrery serve`, `cert`, `key`, `partitions`, `partition`, `faults`, `script`, `workload`.
+//! The one binary: `orrery serve`, `cert`, `key`, `check`, `repair`, `partitions`, `partition`, `faults`, `script`, `workload`.
 //!
 //! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes: 0 done, 1 failed (the
 //! reason is on stderr), 2 the command line or a setting is wrong.
 
 mod admin;
 mod cert;
+mod check;
 mod faults;
 mod key;
 mod partition;
 mod partitions;
+mod repair;
 mod script;
 mod serve;
 mod workload;
@@ -45,6 +47,8 @@ fn command() -> Command {
         .subcommand(serve::command())
         .subcommand(cert::command())
         .subcommand(key::command())
+        .subcommand(check::command())
+        .subcommand(repair::command())
         .subcommand(partition::command())
         .subcommand(partitions::command())
         .subcommand(faults::command())
@@ -59,6 +63,8 @@ fn main() -> ExitCode {
         Some(("serve", matches)) => serve::run(matches),
         Some(("cert", matches)) => cert::run(matches),
         Some(("key", matches)) => key::run(matches),
+        Some(("check", matches)) => check::run(matches),
+        Some(("repair", matches)) => repair::run(matches),
         Some(("partition", matches)) => partition::run(matches),
         Some(("partitions", matches)) => partitions::run(matches),
         Some(("faults", matches)) => faults::run(matches),

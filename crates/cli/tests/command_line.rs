@@ -42,6 +42,8 @@ fn help_is_as_recorded() {
     check("help", &["--help"], &[], 0);
     check("help-serve", &["serve", "--help"], &[], 0);
     check("help-cert", &["cert", "--help"], &[], 0);
+    check("help-check", &["check", "--help"], &[], 0);
+    check("help-repair", &["repair", "--help"], &[], 0);
     check("help-key", &["key", "--help"], &[], 0);
     check("help-script", &["script", "run", "--help"], &[], 0);
     check("help-partitions", &["partitions", "--help"], &[], 0);

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use orrery_testkit::{Client, Reply, TestServer};
+use orrery_testkit::{Client, EMULATOR_KEY, Reply, TestServer};
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
@@ -117,7 +117,10 @@ fn a_hot_key_is_refused_at_its_partitions_share_as_the_service_does() {
         text.contains("db/c") && text.contains(r#"hot      ["hot"]"#) && text.contains("100 %"),
         "{text}"
     );
-    let metrics = client.exchange(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").unwrap().text();
+    // Names of databases are shown to those who have a key.
+    let asked =
+        format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {EMULATOR_KEY}\r\n\r\n");
+    let metrics = client.exchange(asked.as_bytes()).unwrap().text();
     let refused = |line: &&str| line.starts_with("orrery_partition_throttled_total{database=\"db\"");
     assert!(metrics.lines().filter(refused).any(|line| !line.ends_with(" 0")), "{metrics}");
 }
@@ -197,7 +200,7 @@ fn faults_happen_on_purpose_and_only_then() {
 
     let listed = orrery(&["list"]);
     assert!(listed.contains("busy") && listed.contains("429") && listed.contains("300 ms late"), "{listed}");
-    let metrics = client.exchange(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").unwrap().text();
+    let metrics = client.exchange(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap().text();
     for line in
         [r#"orrery_faults_injected_total{fault="429"} 2"#, r#"orrery_faults_injected_total{fault="drop"} 1"#]
     {

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
+use orrery_budget::Budget;
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, PartitionQuery, QueryLimits,
+    Account, Container, ContainerDefinition, Durability, EngineConfig, KeyKinds, PartitionQuery, QueryLimits,
     QueryMetrics, Scope, SystemEnv, Throughput, Tuning,
 };
 use orrery_query::{DistanceFunction, Prepared, QueryEnv};
@@ -44,7 +45,7 @@ fn main() -> Result<(), Failure> {
             {"path": "/v", "dataType": "float32", "dimensions": DIMENSIONS, "distanceFunction": "cosine"}
         ]},
     });
-    let definition = ContainerDefinition::parse(&json, "2020-07-15")?;
+    let definition = ContainerDefinition::parse(&json, KeyKinds::All)?;
     let store = Arc::new(EmbeddedStore::open(Path::new(&directory), EmbeddedOptions::default())?);
     // Linking begins when everything is there, so that its cost can be told apart.
     let load = EngineConfig {
@@ -130,7 +131,7 @@ fn ask(
                     span: &span,
                     from: None,
                     limits: QueryLimits { rows: 10_000, bytes: 4 << 20, deadline: None, steps: None },
-                    cancelled: None,
+                    budget: &Budget::unlimited(),
                     session: &[],
                     system: &NoSystem,
                     timed: false,

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use bench_support::{Failure, cpu_seconds, directory_bytes, mix, write_all};
 use orrery_engine::partition::wait;
-use orrery_engine::{Account, ContainerDefinition, Durability, EngineConfig, SystemEnv, Throughput};
+use orrery_engine::{
+    Account, ContainerDefinition, Durability, EngineConfig, KeyKinds, SystemEnv, Throughput,
+};
 use orrery_storage::Store;
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
@@ -47,7 +49,7 @@ fn main() -> Result<(), Failure> {
 /// Bytes of tables for each item after the load.
 fn measure(path: &Path, items: usize, policy: serde_json::Value, name: &str) -> Result<f64, Failure> {
     let json = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}, "indexingPolicy": policy});
-    let definition = ContainerDefinition::parse(&json, "2020-07-15")?;
+    let definition = ContainerDefinition::parse(&json, KeyKinds::All)?;
     let open = || -> Result<_, Failure> {
         let store = Arc::new(EmbeddedStore::open(path, EmbeddedOptions::default())?);
         let config = EngineConfig { durability: Durability::Relaxed, ..EngineConfig::default() };

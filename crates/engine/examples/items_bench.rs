@@ -9,8 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, ContainerDefinition, Durability, EngineConfig, Operation, PageRequest, ReadOptions, Scope,
-    SystemEnv, Throughput,
+    Account, ContainerDefinition, Durability, EngineConfig, KeyKinds, Operation, PageRequest, ReadOptions,
+    Scope, SystemEnv, Throughput,
 };
 use orrery_model::{KeyComponent, ParseOptions, PartitionKey, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let database = wait(account.create_database("bench", None))?;
     let json =
         serde_json::json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
-    let definition = ContainerDefinition::parse(&json, "2020-07-15")?;
+    let definition = ContainerDefinition::parse(&json, KeyKinds::All)?;
     let container = wait(account.create_container(&database, definition, Some(Throughput::Manual(400))))?;
 
     let key =

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
+use orrery_budget::Budget;
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, PartitionQuery, QueryLimits, Scope,
-    SystemEnv, Throughput, Tuning,
+    Account, Container, ContainerDefinition, Durability, EngineConfig, KeyKinds, PartitionQuery, QueryLimits,
+    Scope, SystemEnv, Throughput, Tuning,
 };
 use orrery_query::{DistanceFunction, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -57,7 +58,7 @@ fn measure(path: &Path, items: usize, mut policy: serde_json::Value) -> Result<(
             {"path": "/v", "dataType": "float32", "dimensions": DIMENSIONS, "distanceFunction": "cosine"}
         ]},
     });
-    let definition = ContainerDefinition::parse(&json, "2020-07-15")?;
+    let definition = ContainerDefinition::parse(&json, KeyKinds::All)?;
     let store = Arc::new(EmbeddedStore::open(path, EmbeddedOptions::default())?);
     let config = EngineConfig { durability: Durability::Relaxed, ..EngineConfig::default() };
     let account = Account::open(store.clone(), config, Arc::new(SystemEnv::new()))?;
@@ -131,7 +132,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
                     span: &span,
                     from: None,
                     limits: QueryLimits { rows: 10_000, bytes: 4 << 20, deadline: None, steps: None },
-                    cancelled: None,
+                    budget: &Budget::unlimited(),
                     session: &[],
                     system: &NoSystem,
                     timed: false,

@@ -44,6 +44,8 @@ pub struct PermissionDefinition {
     pub mode_name: String,
     /// A link, as the client wrote it.
     pub resource: String,
+    /// Whether the link is percent-encoded. A name may look as if it were.
+    pub escaped: bool,
     /// `None`: every key of the resource.
     pub partition_key: Option<PartitionKey>,
 }

@@ -19,6 +19,7 @@ use crate::columns::ColumnBudget;
 use crate::config::EngineConfig;
 use crate::container::Container;
 use crate::definition::ContainerDefinition;
+use crate::encryption_key::{EncryptionKey, EncryptionKeyDefinition, EncryptionKeys};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
@@ -52,6 +53,7 @@ pub struct Database {
     pub(crate) identity: Arc<DatabaseIdentity>,
     pub(crate) containers: ArcSwap<Containers>,
     pub(crate) users: ArcSwap<Users>,
+    pub(crate) encryption_keys: ArcSwap<EncryptionKeys>,
     /// What its containers share; empty without an offer.
     pub(crate) pool: Arc<Pool>,
 }
@@ -67,6 +69,7 @@ impl Database {
             identity,
             containers: ArcSwap::default(),
             users: ArcSwap::default(),
+            encryption_keys: ArcSwap::default(),
             pool: Arc::new(Pool::new()),
         }
     }
@@ -102,6 +105,15 @@ impl Database {
     pub fn user(&self, by: Ref<'_>) -> Result<Arc<User>> {
         self.users.load().get(by)
     }
+
+    /// In creation order.
+    pub fn encryption_keys(&self) -> Vec<Arc<EncryptionKey>> {
+        self.encryption_keys.load().iter().cloned().collect()
+    }
+
+    pub fn encryption_key(&self, by: Ref<'_>) -> Result<Arc<EncryptionKey>> {
+        self.encryption_keys.load().get(by)
+    }
 }
 
 /// What every part of an account uses. Containers hold it, so it must not hold the view that holds them.
@@ -127,6 +139,14 @@ pub struct Account {
 impl Account {
     /// Reads the catalog, goes on with drops that a crash interrupted, and starts the background work.
     pub fn open(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
+        let account = Account::open_idle(store, config, env)?;
+        account.splits();
+        *account.sweeper.lock() = Some(Sweeper::start(Arc::downgrade(&account)));
+        Ok(account)
+    }
+
+    /// The same without background work: for whoever checks and mends.
+    pub fn open_idle(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
         let space = store.open_space(SpaceId(CATALOG_SPACE))?;
         let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
         let shared = Arc::new(Shared { store, config: Arc::new(config), env, columns });
@@ -151,8 +171,6 @@ impl Account {
             sweeper: Mutex::new(None),
             splits: OnceLock::new(),
         });
-        account.splits();
-        *account.sweeper.lock() = Some(Sweeper::start(Arc::downgrade(&account)));
         Ok(account)
     }
 
@@ -275,6 +293,31 @@ impl Account {
         let container = container.clone();
         let if_match = if_match.map(str::to_owned);
         self.change(move |writer| writer.delete_container(&container, if_match.as_deref())).await
+    }
+}
+
+/// Client encryption keys.
+impl Account {
+    pub async fn create_encryption_key(
+        &self,
+        database: u32,
+        definition: EncryptionKeyDefinition,
+    ) -> Result<Arc<EncryptionKey>> {
+        self.change(move |writer| writer.create_encryption_key(database, definition)).await
+    }
+
+    pub async fn replace_encryption_key(
+        &self,
+        database: u32,
+        key: u32,
+        definition: EncryptionKeyDefinition,
+        if_match: Option<&str>,
+    ) -> Result<Arc<EncryptionKey>> {
+        let if_match = if_match.map(str::to_owned);
+        self.change(move |writer| {
+            writer.replace_encryption_key(database, key, definition, if_match.as_deref())
+        })
+        .await
     }
 }
 

@@ -5,10 +5,14 @@
 //! also one commit, but operations that fail are simply left out of it.
 
 use crate::error::{Error, Kind, Result};
-use crate::item::{Item, Outcome, Position, Write};
+use crate::item::{Item, Operation, Outcome, Position, Write};
 
 /// Most operations in one batch or bulk request. A version has room for 128 changes per commit.
 pub const BATCH_OPERATIONS_MAX: usize = 100;
+
+/// An operation that reads or patches an item is refused when the items before it come to more: those that bring their
+/// item along are bounded by the size of the request, these are not.
+pub const BATCH_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// One operation of a batch: what a single write is, with reads allowed.
 pub type BatchOperation = Write;
@@ -38,6 +42,27 @@ pub(crate) fn check_length(operations: usize) -> Result<()> {
         0 => Err(Error::bad_request("Batch request has no operations.")),
         1..=BATCH_OPERATIONS_MAX => Ok(()),
         _ => Err(Error::bad_request("Batch request has more operations than what is supported.")),
+    }
+}
+
+/// What the items of an answer come to so far.
+#[derive(Default)]
+pub(crate) struct AnswerSize(usize);
+
+impl AnswerSize {
+    /// Refuses what would make the answer still longer.
+    pub fn admit(&self, write: &Write) -> Result<()> {
+        let adds = matches!(write.operation, Operation::Read { .. } | Operation::Patch { .. });
+        match adds && self.0 > BATCH_ANSWER_BYTES_MAX {
+            true => {
+                Err(Error::new(Kind::TooLarge, "Response size too large. Ask for fewer items at a time."))
+            }
+            false => Ok(()),
+        }
+    }
+
+    pub fn add(&mut self, item: Option<&Item>) {
+        self.0 += item.map_or(0, |item| item.document.len());
     }
 }
 

@@ -133,7 +133,7 @@ fn by_size(size_bytes: usize, column: impl Fn(&(f64, f64, f64)) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::ContainerDefinition;
+    use crate::definition::{ContainerDefinition, KeyKinds};
     use crate::partition::index::terms;
     use orrery_model::{ParseOptions, Raw, parse_json};
 
@@ -182,7 +182,7 @@ mod tests {
 
     fn container(extra: &str) -> ContainerDefinition {
         let text = format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash"}}{extra}}}"#);
-        ContainerDefinition::parse(&serde_json::from_str(&text).unwrap(), "2018-12-31").unwrap()
+        ContainerDefinition::parse(&serde_json::from_str(&text).unwrap(), KeyKinds::All).unwrap()
     }
 
     fn version<'p>(policy: &'p ContainerDefinition, text: &str) -> Sample<'p> {

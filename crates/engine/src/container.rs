@@ -482,6 +482,11 @@ impl Container {
         })
     }
 
+    /// The partition key and the id of the item with this number, of which no more is known than where its key lies.
+    pub fn item_at(&self, epk: &Epk, number: u64) -> Result<(PartitionKey, String)> {
+        self.routed(|container| container.owner(epk)?.item_at(epk, number))
+    }
+
     /// Checks and prepares a write now; the future waits until it is durable.
     pub fn write_item(
         self: &Arc<Self>,

@@ -52,6 +52,10 @@ pub enum Kind {
     MethodNotAllowed,
     /// The store refuses writes until the process is restarted; the message says why.
     WritesStopped,
+    /// The disk is full: what adds something is refused until there is room.
+    NoRoom,
+    /// The server lacks something at the moment, such as descriptors; the same request may succeed later.
+    Unavailable,
     Internal,
 }
 
@@ -61,6 +65,9 @@ pub const NOT_FOUND: &str = "Resource Not Found. Learn more: https://aka.ms/cosm
 pub const ALREADY_EXISTS: &str = "Resource with specified id, name, or unique index already exists.";
 /// The service's text for an etag that is not the current one.
 pub const PRECONDITION_FAILED: &str = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed";
+
+/// Stored bytes fail their checks: what they hold cannot be served, and everything else is.
+pub const DAMAGED: &str = "The stored data that this request needs is damaged. Stop the server and run `orrery check` on its data directory.";
 
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
@@ -121,6 +128,8 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
         let (kind, message) = match &error {
             StoreError::WritesStopped(_) => (Kind::WritesStopped, error.to_string()),
+            StoreError::NoRoom(_) => (Kind::NoRoom, error.to_string()),
+            StoreError::Exhausted(_) => (Kind::Unavailable, error.to_string()),
             StoreError::Closed => (Kind::WritesStopped, "The server is shutting down.".to_owned()),
             StoreError::Fenced(_) => {
                 (Kind::RangeGone, "The partition is served by another owner.".to_owned())
@@ -130,7 +139,8 @@ impl From<StoreError> for Error {
                 (Kind::Conflict, "The request took too long; please retry.".to_owned())
             }
             StoreError::Limit(_) => (Kind::TooLarge, "Request size is too large".to_owned()),
-            StoreError::Damaged(_) | StoreError::Io(_) | StoreError::Refused(_) => {
+            StoreError::Damaged(_) => (Kind::Internal, DAMAGED.to_owned()),
+            StoreError::Io(_) | StoreError::Refused(_) => {
                 (Kind::Internal, "The store could not read its data.".to_owned())
             }
         };
@@ -154,6 +164,6 @@ mod tests {
     fn damage_does_not_tell_the_client_about_files() {
         let error = Error::from(StoreError::Damaged("table 7 of /data/secret".into()));
         assert_eq!(error.kind, Kind::Internal);
-        assert!(!error.message.contains("secret"));
+        assert!(!error.message.contains("secret") && error.message.contains("orrery check"));
     }
 }

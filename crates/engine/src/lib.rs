@@ -11,6 +11,7 @@
 //!
 //! - `account`, `catalog/`: what exists, durably, and who changes it.
 //! - `access`: users and permissions.
+//! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
 //! - `split/`: partitions that become two, or one again, while they serve.
@@ -19,13 +20,16 @@
 
 pub mod access;
 pub mod account;
+pub mod attachment;
 pub mod batch;
 mod catalog;
 pub mod charge;
+mod check;
 mod columns;
 pub mod config;
 pub mod container;
 pub mod definition;
+pub mod encryption_key;
 pub mod env;
 pub mod error;
 pub mod etag;
@@ -44,27 +48,32 @@ pub use access::{
     PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, RESOURCE_BYTES_MAX, USERS_MAX, User,
 };
 pub use account::{Account, Database, DatabaseIdentity, Ref};
+pub use attachment::{
+    Attachment, AttachmentChange, AttachmentContent, AttachmentName, MEDIA_BYTES_MAX, Media,
+};
 pub use batch::*;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
+pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use config::EngineConfig;
 pub use container::{Container, ContainerCore, PartitionSetup, Usage};
 pub use definition::{
-    ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, PolicyCursor,
+    ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, KeyKinds, PathStep, PolicyCursor,
 };
+pub use encryption_key::{ENCRYPTION_KEYS_MAX, EncryptionKey, EncryptionKeyDefinition};
 pub use env::{Env, SystemEnv, TestEnv};
 pub use error::{Error, Kind, Result};
 pub use etag::Etag;
 pub use feed::*;
 pub use item::*;
-pub use offer::{Offer, OfferOwner, Throughput};
+pub use offer::{Level, Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
 pub use partition::index::{
     Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
 };
 pub use partition::{Draft, Drafted, Partition, Rewritten};
 pub use query::{
-    HeldPlace, HeldResults, IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage,
-    QueryPosition, Report, SystemOf, SystemProperties, Tuning,
+    HELD_RESULTS_BYTES_MAX, HeldPlace, HeldResults, IndexUse, PartitionQuery, QueryFailure, QueryLimits,
+    QueryMetrics, QueryPage, QueryPosition, Report, SystemOf, SystemProperties, Tuning,
 };
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};

@@ -29,7 +29,44 @@ pub const FIXED_THROUGHPUT_MAX: u32 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Throughput {
     Manual(u32),
-    Autoscale { max: u32, increment_percent: u32 },
+    /// A performance level of a container without a key: what there was before throughput could be chosen freely.
+    Level(Level),
+    Autoscale {
+        max: u32,
+        /// By how much the maximum may be raised at a time; `None`: not said, which a client tells from 0.
+        increment_percent: Option<u32>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    S1,
+    S2,
+    S3,
+}
+
+/// The performance levels, their names and their RU/s.
+const LEVELS: [(Level, &str, u32); 3] =
+    [(Level::S1, "S1", 250), (Level::S2, "S2", 1_000), (Level::S3, "S3", 2_500)];
+
+impl Level {
+    /// The level of this name; names are compared as clients write them, `S1` or `s1`.
+    pub fn named(name: &str) -> Option<Level> {
+        LEVELS.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name)).map(|(level, ..)| *level)
+    }
+
+    pub fn name(self) -> &'static str {
+        LEVELS[self as usize].1
+    }
+
+    pub fn ru(self) -> u32 {
+        LEVELS[self as usize].2
+    }
+
+    /// The level of this many RU/s.
+    pub(crate) fn of_ru(ru: u32) -> Option<Level> {
+        LEVELS.iter().find(|(.., known)| *known == ru).map(|(level, ..)| *level)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,13 +115,13 @@ impl Throughput {
         Ok(Throughput::Manual(ru))
     }
 
-    /// Reads the values of a request for autoscale throughput; `increment_percent` is 0 when none is given.
-    pub fn autoscale(max: i64, increment_percent: i64) -> Result<Throughput> {
+    /// Reads the values of a request for autoscale throughput.
+    pub fn autoscale(max: i64, increment_percent: Option<i64>) -> Result<Throughput> {
         if max < i64::from(AUTOSCALE_MIN) {
             return Err(below_minimum(max, AUTOSCALE_MIN));
         }
         let max = u32::try_from(max).map_err(|_| out_of_steps(AUTOSCALE_MIN))?;
-        let increment_percent = u32::try_from(increment_percent).map_err(|_| {
+        let increment_percent = increment_percent.map(u32::try_from).transpose().map_err(|_| {
             Error::bad_request("The increment percent of an autoscale policy cannot be negative.")
         })?;
         Ok(Throughput::Autoscale { max, increment_percent })
@@ -94,6 +131,7 @@ impl Throughput {
     pub fn ceiling(self) -> u32 {
         match self {
             Throughput::Manual(ru) => ru,
+            Throughput::Level(level) => level.ru(),
             Throughput::Autoscale { max, .. } => max,
         }
     }
@@ -102,6 +140,7 @@ impl Throughput {
     pub fn minimum(self, throughput_max_ever: u32, storage_max_ever_kb: u64) -> u32 {
         let storage_gb = u32::try_from(storage_max_ever_kb.div_ceil(1024 * 1024)).unwrap_or(THROUGHPUT_MAX);
         match self {
+            Throughput::Level(_) => Level::S1.ru(),
             Throughput::Manual(_) => {
                 let lowest = MANUAL_MIN.max(throughput_max_ever / 100).max(storage_gb);
                 lowest.next_multiple_of(MANUAL_STEP).min(THROUGHPUT_MAX)
@@ -117,7 +156,7 @@ impl Throughput {
     pub fn minimum_of(self, throughput_max_ever: u32, storage_max_ever_kb: u64, containers: usize) -> u32 {
         let beyond = u32::try_from(containers.saturating_sub(SHARED_CONTAINERS_FREE)).unwrap_or(u32::MAX);
         let (first, each) = match self {
-            Throughput::Manual(_) => (MANUAL_MIN, SHARED_CONTAINER_MANUAL),
+            Throughput::Manual(_) | Throughput::Level(_) => (MANUAL_MIN, SHARED_CONTAINER_MANUAL),
             Throughput::Autoscale { .. } => (AUTOSCALE_MIN, SHARED_CONTAINER_AUTOSCALE),
         };
         let shared = first.saturating_add(each.saturating_mul(beyond)).min(THROUGHPUT_MAX);
@@ -125,6 +164,7 @@ impl Throughput {
     }
 
     pub(crate) fn check_new(self) -> Result<()> {
+        self.check_levels(false)?;
         self.check_within(self.minimum(0, 0), THROUGHPUT_MAX)
     }
 
@@ -139,12 +179,25 @@ impl Throughput {
         fixed: bool,
         containers: usize,
     ) -> Result<()> {
+        self.check_levels(fixed)?;
         let max = if fixed { FIXED_THROUGHPUT_MAX } else { THROUGHPUT_MAX };
         self.check_within(self.minimum_of(throughput_max_ever, storage_max_ever_kb, containers), max)
     }
 
+    /// What has a partition key chooses its throughput freely.
+    fn check_levels(self, fixed: bool) -> Result<()> {
+        match self {
+            Throughput::Level(level) if !fixed => Err(Error::bad_request(format!(
+                "The offer type '{}' is for collections without a partition key. Please specify the throughput instead.",
+                level.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn check_within(self, min: u32, max: u32) -> Result<()> {
         match self {
+            Throughput::Level(_) => Ok(()),
             Throughput::Manual(ru) => match (min..=max).contains(&ru) && ru.is_multiple_of(MANUAL_STEP) {
                 true => Ok(()),
                 false => Err(out_of_range(min, max)),
@@ -186,6 +239,20 @@ mod tests {
     }
 
     #[test]
+    fn performance_levels_are_for_containers_without_a_key() {
+        for (level, name, ru) in LEVELS {
+            assert_eq!(
+                (Level::named(name), Level::of_ru(ru), level.name()),
+                (Some(level), Some(level), name)
+            );
+            Throughput::Level(level).check_new_fixed().unwrap();
+            assert!(refusal(Throughput::Level(level).check_new()).contains(name));
+            assert!(Throughput::Level(level).check_replace(0, 0, false, 0).is_err());
+        }
+        assert_eq!(Level::named("S4"), None);
+    }
+
+    #[test]
     fn manual_throughput_comes_in_hundreds_from_four_hundred() {
         for ru in [400, 500, 10_100, 1_000_000] {
             Throughput::Manual(ru).check_new().unwrap();
@@ -199,11 +266,11 @@ mod tests {
 
     #[test]
     fn autoscale_below_its_minimum_is_named_with_the_value() {
-        let error = Throughput::autoscale(-200, 0).unwrap_err();
+        let error = Throughput::autoscale(-200, None).unwrap_err();
         assert_eq!(error.message, "Requested throughput -200 is less than required minimum throughput 1000");
-        let message = refusal(Throughput::Autoscale { max: 1_500, increment_percent: 0 }.check_new());
+        let message = refusal(Throughput::Autoscale { max: 1_500, increment_percent: None }.check_new());
         assert!(message.contains("increments of 1000"), "{message}");
-        Throughput::autoscale(7_000, 0).unwrap().check_new().unwrap();
+        Throughput::autoscale(7_000, None).unwrap().check_new().unwrap();
     }
 
     #[test]
@@ -219,7 +286,7 @@ mod tests {
         assert_eq!(manual.minimum(100_000, 0), 1_000);
         assert_eq!(manual.minimum(100_050, 0), 1_000);
         assert_eq!(manual.minimum(400, 750 * 1024 * 1024), 800);
-        let autoscale = Throughput::Autoscale { max: 1_000, increment_percent: 0 };
+        let autoscale = Throughput::Autoscale { max: 1_000, increment_percent: None };
         assert_eq!(autoscale.minimum(1_000, 0), 1_000);
         assert_eq!(autoscale.minimum(50_000, 0), 5_000);
         assert_eq!(autoscale.minimum(1_000, 250 * 1024 * 1024), 3_000);

@@ -48,7 +48,7 @@ fn a_restart_finds_everything_as_it_was() {
     let (before, etag) = {
         let account = world.open();
         let db = wait(account.create_database("db", Some(Throughput::Manual(1_000)))).unwrap();
-        let own = Throughput::Autoscale { max: 20_000, increment_percent: 7 };
+        let own = Throughput::Autoscale { max: 20_000, increment_percent: Some(7) };
         let container = wait(account.create_container(&db, plain("a"), Some(own))).unwrap();
         wait(account.create_container(&db, plain("b"), None)).unwrap();
         (container.ranges(), container.etag())
@@ -63,7 +63,7 @@ fn a_restart_finds_everything_as_it_was() {
     assert_eq!(container.etag(), etag);
     assert_eq!(*container.definition(), plain("a"));
     let offer = account.offer_of(OfferOwner::Container(db.number, container.number())).unwrap();
-    assert_eq!(offer.throughput, Throughput::Autoscale { max: 20_000, increment_percent: 7 });
+    assert_eq!(offer.throughput, Throughput::Autoscale { max: 20_000, increment_percent: Some(7) });
     let shared = db.container(Ref::Name("b")).unwrap();
     assert!(account.offer_of(OfferOwner::Container(db.number, shared.number())).is_none());
     assert_eq!(account.offers().len(), 2);
@@ -345,7 +345,7 @@ fn offers_follow_the_rules_of_their_mode_and_history() {
     let stale =
         wait(account.replace_offer(offer.number, Throughput::Manual(900), Some(&offer.etag.to_string())));
     assert_eq!(kind(stale), Kind::PreconditionFailed);
-    let moved = Throughput::Autoscale { max: 8_000, increment_percent: 0 };
+    let moved = Throughput::Autoscale { max: 8_000, increment_percent: None };
     assert_eq!(wait(account.replace_offer(offer.number, moved, None)).unwrap().throughput, moved);
     assert_eq!(kind(wait(account.replace_offer(999, Throughput::Manual(400), None))), Kind::NotFound);
     drop(account);

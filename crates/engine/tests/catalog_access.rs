@@ -3,7 +3,10 @@
 mod catalog_support;
 
 use catalog_support::{World, database, plain, wait};
-use orrery_engine::{Account, Kind, PermissionDefinition, PermissionMode, RESOURCE_BYTES_MAX, Ref};
+use orrery_engine::{
+    Account, ENCRYPTION_KEYS_MAX, EncryptionKeyDefinition, Kind, PermissionDefinition, PermissionMode,
+    RESOURCE_BYTES_MAX, Ref,
+};
 use orrery_model::PartitionKey;
 
 fn permission(name: &str, resource: &str, key: Option<&str>) -> PermissionDefinition {
@@ -12,6 +15,7 @@ fn permission(name: &str, resource: &str, key: Option<&str>) -> PermissionDefini
         mode: PermissionMode::Read,
         mode_name: "read".to_owned(),
         resource: resource.to_owned(),
+        escaped: false,
         partition_key: key.map(|text| PartitionKey::parse_header(text).expect("a key")),
     }
 }
@@ -194,4 +198,51 @@ fn a_resource_has_a_longest_name() {
     let key = format!("[\"{}\"]", "k".repeat(5_000));
     let refused = wait(account.create_permission(d, ann, permission("q", "dbs/d/colls/c", Some(&key))));
     assert_eq!(kind(refused), Kind::BadRequest);
+}
+
+fn encryption_key(name: &str, wrapped: &str) -> EncryptionKeyDefinition {
+    let json = serde_json::json!({
+        "id": name, "encryptionAlgorithm": "AEAD_AES_256_CBC_HMAC_SHA256", "wrappedDataEncryptionKey": wrapped,
+        "keyWrapMetadata": { "type": "local", "name": "master", "value": "here", "algorithm": "RSA-OAEP" },
+    });
+    EncryptionKeyDefinition::parse(&json).expect("a key")
+}
+
+#[test]
+fn encryption_keys_survive_a_restart_and_go_with_their_database() {
+    let world = World::new();
+    let account = world.open();
+    let db = wait(account.create_database("db", None)).unwrap();
+    let key = wait(account.create_encryption_key(db.number, encryption_key("k", "AAEC"))).unwrap();
+    let taken = wait(account.create_encryption_key(db.number, encryption_key("k", "AAED")));
+    assert_eq!(taken.unwrap_err().kind, Kind::AlreadyExists);
+    let rewrap = |if_match: &str| {
+        let new = encryption_key("k", "BBBB");
+        wait(account.replace_encryption_key(db.number, key.number, new, Some(if_match)))
+    };
+    assert_eq!(rewrap("\"other\"").unwrap_err().kind, Kind::PreconditionFailed);
+    let rewrapped = rewrap(&key.etag.to_string()).unwrap();
+    assert_ne!(rewrapped.etag, key.etag);
+    let renamed =
+        account.replace_encryption_key(db.number, key.number, encryption_key("other", "AAEC"), None);
+    assert_eq!(wait(renamed).unwrap_err().kind, Kind::BadRequest);
+    drop((account, db));
+
+    let account = world.open();
+    let db = account.database(Ref::Name("db")).unwrap();
+    let found = db.encryption_key(Ref::Name("k")).unwrap();
+    assert_eq!(*found, *rewrapped);
+    assert!(found.definition.text().contains("BBBB"));
+    for number in 1..ENCRYPTION_KEYS_MAX {
+        wait(account.create_encryption_key(db.number, encryption_key(&format!("k{number}"), "AAEC")))
+            .unwrap();
+    }
+    let over = wait(account.create_encryption_key(db.number, encryption_key("over", "AAEC")));
+    assert_eq!(over.unwrap_err().kind, Kind::Forbidden);
+    wait(account.delete_database(Ref::Name("db"), None)).unwrap();
+    drop((account, db));
+
+    let account = world.open();
+    let again = wait(account.create_database("db", None)).unwrap();
+    assert!(again.encryption_keys().is_empty());
 }

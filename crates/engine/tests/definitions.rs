@@ -4,7 +4,7 @@
 //!
 //! ```json
 //! { "case": "a sentence that says what is shown",
-//!   "apiVersion": "2018-12-31",               optional, else the present one
+//!   "keyKinds": "hash",                       optional: no hierarchical keys
 //!   "was": { … },                             optional: the container exists like this, and `send` replaces it
 //!   "send": { … },
 //!   "gives": { "member": …, "gone": null } }  members of the canonical definition; null: it has no such member
@@ -18,8 +18,8 @@ mod catalog_support;
 
 use std::path::PathBuf;
 
-use catalog_support::{API_VERSION, World, wait};
-use orrery_engine::ContainerDefinition;
+use catalog_support::{World, wait};
+use orrery_engine::{ContainerDefinition, KeyKinds};
 use serde_json::{Map, Value, json};
 
 const MEMBERS_IN_ORDER: [&str; 16] = [
@@ -53,10 +53,13 @@ fn complete(sent: &Value) -> Value {
 
 /// What the engine makes of a case: the canonical definition, or the kind and text of its refusal.
 fn outcome(case: &Map<String, Value>) -> Result<Value, (String, String)> {
-    let version = case.get("apiVersion").and_then(Value::as_str).unwrap_or(API_VERSION);
+    let kinds = match case.get("keyKinds").and_then(Value::as_str) {
+        Some("hash") => KeyKinds::HashOnly,
+        _ => KeyKinds::All,
+    };
     let refusal = |error: orrery_engine::Error| (format!("{:?}", error.kind), error.message);
-    let definition = ContainerDefinition::parse(&complete(&case["send"]), version).map_err(refusal)?;
-    let again = ContainerDefinition::parse(&definition.json, API_VERSION).expect("canonical JSON is valid");
+    let definition = ContainerDefinition::parse(&complete(&case["send"]), kinds).map_err(refusal)?;
+    let again = ContainerDefinition::parse(&definition.json, KeyKinds::All).expect("canonical JSON is valid");
     assert_eq!(again, definition, "canonical JSON reads back as itself");
     assert_eq!(again.json.to_string(), definition.json.to_string(), "in the same order");
     let members: Vec<&str> = definition.json.as_object().unwrap().keys().map(String::as_str).collect();
@@ -66,7 +69,7 @@ fn outcome(case: &Map<String, Value>) -> Result<Value, (String, String)> {
     let Some(was) = case.get("was") else { return Ok(definition.json) };
     let account = World::new().open();
     let database = wait(account.create_database("db", None)).unwrap();
-    let was = ContainerDefinition::parse(&complete(was), API_VERSION).expect("what was is valid");
+    let was = ContainerDefinition::parse(&complete(was), KeyKinds::All).expect("what was is valid");
     let container = wait(account.create_container(&database, was, None)).unwrap();
     match wait(account.replace_container(&container, definition, None)) {
         Ok(replaced) => Ok(replaced.definition().json.clone()),

@@ -113,8 +113,10 @@ fn policy(number: usize) -> serde_json::Value {
                     "fullTextIndexes": [{"path": "/b"}]})
         }
         6 => {
+            let plane = json!({"xmin": -180, "ymin": -90, "xmax": 180, "ymax": 90});
             json!({"indexingMode": "consistent", "includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/a/*"}],
-                    "spatialIndexes": [{"path": "/a/?"}, {"path": "/*"}], "fullTextIndexes": [{"path": "/a/x"}, {"path": "/b"}]})
+                    "spatialIndexes": [{"path": "/a/?", "boundingBox": plane}, {"path": "/*", "boundingBox": plane}],
+                    "fullTextIndexes": [{"path": "/a/x"}, {"path": "/b"}]})
         }
         _ => json!({"indexingMode": "consistent", "includedPaths": [{"path": "/a/?"}, {"path": "/_ts/?"}],
                     "excludedPaths": [{"path": "/*"}], "compositeIndexes": composite("descending")}),

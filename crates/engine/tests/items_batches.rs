@@ -221,3 +221,30 @@ fn a_bulk_for_another_partition_is_sent_back() {
         }
     }
 }
+
+#[test]
+fn an_answer_that_would_be_too_long_is_refused_before_anything_is_written() {
+    let fixture = Fixture::new(json!({}));
+    let text = "x".repeat(1_900_000);
+    batch(&fixture, "b", vec![create(&format!(r#"{{"id":"big","pk":"b","n":1,"text":"{text}"}}"#))]);
+    // Three of them cross the limit; the one that crosses it is still answered.
+    let few = batch(&fixture, "b", vec![read("big"), read("big"), read("big")]);
+    assert!(few.committed && few.results.iter().all(|result| result.item.is_some()));
+    let mut many = vec![create(r#"{"id":"small","pk":"b"}"#)];
+    many.extend((0..99).map(|_| read("big")));
+    let reply = batch(&fixture, "b", many);
+    let statuses = statuses(&reply);
+    assert!(!reply.committed && statuses.contains(&Err(Kind::TooLarge)), "{statuses:?}");
+    assert!(reply.results.iter().all(|result| result.item.is_none()), "nothing is answered but the refusals");
+    // Patches answer with the whole item however small they are.
+    let patched = batch(&fixture, "b", (0..50).map(|n| set_n("big", n)).collect());
+    assert!(!patched.committed);
+    let after = batch(&fixture, "b", vec![read("big"), upsert(r#"{"id":"small","pk":"b"}"#)]);
+    assert_eq!(self::statuses(&after)[1], Ok(Outcome::Created), "the create was undone with its batch");
+    // In a bulk the operations stand for themselves.
+    let reads = (0..10).map(|_| (key("b"), read("big"))).collect();
+    let bulk = wait(fixture.container.write_bulk(0, reads, true)).unwrap();
+    let answered = bulk.results.iter().filter(|result| result.item.is_some()).count();
+    let refused = self::statuses(&bulk).iter().filter(|status| **status == Err(Kind::TooLarge)).count();
+    assert_eq!((answered, refused), (3, 7));
+}

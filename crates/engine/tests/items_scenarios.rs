@@ -155,7 +155,6 @@ fn bad_documents_are_refused_with_the_services_words() {
     refused(r#"{"pk":"a"}"#, "x", Kind::BadRequest, "'id; ' - are missing");
     refused(r#"{"id":7,"pk":"a"}"#, "7", Kind::BadRequest, "invalid");
     refused(r#"{"id":"other","pk":"a"}"#, "x", Kind::BadRequest, "invalid");
-    refused(r#"{"id":"a/b","pk":"a"}"#, "a/b", Kind::BadRequest, "illegal");
     refused(r#"{"id":"x","pk":"b"}"#, "x", Kind::PartitionKeyMismatch, "doesn't match the one specified");
     refused(r#"{"id":"x"}"#, "x", Kind::PartitionKeyMismatch, "doesn't match");
     refused(r#"{"id":"x","pk":{"y":1}}"#, "x", Kind::PartitionKeyMismatch, "doesn't match");

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use items_support::*;
 use orrery_engine::{
-    Account, ChangesFrom, ContainerDefinition, EngineConfig, Kind, Operation, PageRequest, ReadOptions, Ref,
-    Scope, TestEnv,
+    Account, ChangesFrom, ContainerDefinition, EngineConfig, KeyKinds, Kind, Operation, PageRequest,
+    ReadOptions, Ref, Scope, TestEnv,
 };
 use orrery_model::Epk;
 use orrery_storage::doubles::FailAfter;
@@ -310,7 +310,7 @@ fn a_failed_write_at_any_step_of_a_split_leaves_one_owner_for_every_key() {
     {
         let account = Account::open(again(), config.clone(), env.clone()).unwrap();
         let database = wait(account.create_database("d", None)).unwrap();
-        let definition = ContainerDefinition::parse(&json, "2020-07-15").unwrap();
+        let definition = ContainerDefinition::parse(&json, KeyKinds::All).unwrap();
         let container = wait(account.create_container(&database, definition, None)).unwrap();
         for n in 0..300 {
             let text = format!(r#"{{"id":"{n}","pk":"k{}","u":{n},"ttl":1000}}"#, n % 50);

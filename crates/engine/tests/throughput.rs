@@ -5,8 +5,8 @@ use std::sync::Arc;
 use orrery_engine::offer::OfferChange;
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, EngineConfig, Kind, OfferOwner, Operation, ReadOptions,
-    RequestClass, TestEnv, Throughput, Write,
+    Account, Container, ContainerDefinition, EngineConfig, KeyKinds, Kind, OfferOwner, Operation,
+    ReadOptions, RequestClass, TestEnv, Throughput, Write,
 };
 use orrery_model::{KeyComponent, ParseOptions, PartitionKey, parse_json};
 use orrery_storage::MemoryStore;
@@ -30,7 +30,7 @@ impl Bench {
             Err(_) => wait(self.account.create_database(database, None)).unwrap(),
         };
         let json = serde_json::json!({ "id": name, "partitionKey": { "paths": ["/pk"], "version": 2 } });
-        let definition = ContainerDefinition::parse(&json, "2020-07-15").unwrap();
+        let definition = ContainerDefinition::parse(&json, KeyKinds::All).unwrap();
         wait(self.account.create_container(&database, definition, throughput)).unwrap()
     }
 
@@ -154,7 +154,7 @@ fn a_changed_offer_is_in_force_at_once() {
     let owner = OfferOwner::Container(container.database().number, container.number());
     let offer = bench.account.offer_of(owner).unwrap();
     while upsert(&container, 7, 1, RequestClass::default()).is_ok() {}
-    let change = Throughput::Autoscale { max: 4_000, increment_percent: 0 };
+    let change = Throughput::Autoscale { max: 4_000, increment_percent: None };
     let offer = wait(bench.account.replace_offer(offer.number, change, None)).unwrap();
     bench.env.advance_ms(30);
     let (served, _) = bench.load(&container, 20, RequestClass::default(), |n| n % 100);
@@ -195,7 +195,7 @@ fn a_serverless_account_has_no_offers_and_five_thousand_per_partition() {
     let bench = Bench::new(EngineConfig { serverless: true, ..EngineConfig::default() });
     let database = wait(bench.account.create_database("db", None)).unwrap();
     let json = serde_json::json!({ "id": "refused", "partitionKey": { "paths": ["/pk"] } });
-    let definition = ContainerDefinition::parse(&json, "2020-07-15").unwrap();
+    let definition = ContainerDefinition::parse(&json, KeyKinds::All).unwrap();
     let refused = wait(bench.account.create_container(&database, definition, Some(Throughput::Manual(400))));
     assert!(refused.err().unwrap().message.contains("not supported for serverless accounts"));
     let container = bench.container("db", "c", None);

@@ -11,9 +11,10 @@ use orrery_model::{Number, Value};
 use orrery_sql::SqlError;
 
 use crate::compare::{canonical_key, order};
-use crate::limits::Budget;
+use crate::limits::ROW_OVERHEAD_BYTES;
+use crate::meter::Meter;
 use crate::operators::add;
-use crate::value::{Eval, Type};
+use crate::value::{Eval, Type, value_bytes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateKind {
@@ -85,9 +86,10 @@ impl Accumulator {
         }
     }
 
-    pub fn add(&mut self, value: &Eval<'_>, budget: &mut Budget) -> Result<(), SqlError> {
+    /// Adds a value and says how much more is held because of it.
+    pub fn add(&mut self, value: &Eval<'_>, meter: &Meter) -> Result<usize, SqlError> {
         if value.is_undefined() {
-            return Ok(());
+            return Ok(0);
         }
         match self {
             Accumulator::Count(count) => *count += 1,
@@ -105,32 +107,45 @@ impl Accumulator {
                     let better =
                         best.as_ref().is_none_or(|best| order(value, &Eval::from_constant(best)) == *wanted);
                     if better {
+                        // Only strings take memory, and each is held in place of the one before.
+                        let before = best.as_ref().map_or(0, value_bytes);
+                        let bytes = value.as_str().map_or(0, str::len);
+                        meter.take(bytes.saturating_sub(before))?;
                         *best = Some(value.to_value());
+                        return Ok(bytes.saturating_sub(before));
                     }
                 }
             }
             Accumulator::List(values, seen) => {
-                let key = canonical_key(value);
-                let size = key.len();
-                if seen.as_mut().is_none_or(|seen| seen.insert(key)) {
-                    budget.hold(size)?;
-                    values.push(value.to_value());
+                let fresh = match seen {
+                    None => true,
+                    Some(seen) => seen.insert(canonical_key(value)),
+                };
+                if fresh {
+                    let value = value.to_value();
+                    let copies = if seen.is_some() { 2 } else { 1 };
+                    let bytes = copies * (size_of::<Value>() + value_bytes(&value)) + ROW_OVERHEAD_BYTES;
+                    meter.take(bytes)?;
+                    values.push(value);
+                    return Ok(bytes);
                 }
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     /// The same for a number.
     #[inline]
-    pub fn add_number(&mut self, number: Number, budget: &mut Budget) -> Result<(), SqlError> {
+    pub fn add_number(&mut self, number: Number, meter: &Meter) -> Result<(), SqlError> {
         match self {
             Accumulator::Count(count) => *count += 1,
             Accumulator::Sum(Some((sum, count)), _) => {
                 *sum = add(*sum, number);
                 *count += 1;
             }
-            other => other.add(&Eval::Number(number), budget)?,
+            other => {
+                other.add(&Eval::Number(number), meter)?;
+            }
         }
         Ok(())
     }

@@ -8,12 +8,43 @@ use regex::Regex;
 
 use crate::env::{QueryEnv, Udfs};
 use crate::limits::REGEX_CACHE_MAX;
+use crate::meter::Meter;
 
 pub struct Context {
     pub now_ticks: i64,
     pub geometry: bool,
     pub(crate) udfs: Option<Arc<dyn Udfs>>,
     shared: Mutex<Shared>,
+}
+
+/// What a function sees while it is called.
+pub struct Caller<'c> {
+    pub(crate) context: &'c Context,
+    meter: &'c Meter,
+}
+
+impl std::ops::Deref for Caller<'_> {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        self.context
+    }
+}
+
+impl<'c> Caller<'c> {
+    pub(crate) fn new(context: &'c Context, meter: &'c Meter) -> Caller<'c> {
+        Caller { context, meter }
+    }
+
+    /// Counts steps of work; the query ends after the call when it must.
+    pub fn work(&self, steps: u64) {
+        self.meter.work(steps);
+    }
+
+    /// Whether there is memory for what the function is about to build. If not it answers undefined, and the query ends.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.meter.has_room(bytes)
+    }
 }
 
 struct Shared {

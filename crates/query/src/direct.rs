@@ -52,6 +52,9 @@ impl Direct {
                 return None;
             }
             let known = paths.iter().position(|known| *known == names);
+            if known.is_none() && paths.len() == PATHS_MAX {
+                return None;
+            }
             Some(known.unwrap_or_else(|| {
                 paths.push(names);
                 paths.len() - 1
@@ -63,7 +66,7 @@ impl Direct {
             None => path(node).map(Input::Path),
         });
         let inputs = inputs.collect::<Option<Vec<Input>>>()?;
-        (paths.len() <= PATHS_MAX).then_some(Direct { paths, keys, inputs })
+        Some(Direct { paths, keys, inputs })
     }
 
     pub fn read<'a>(&self, row: &RowView<'a>) -> Found<'a> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use orrery_budget::Budget;
 use orrery_model::{PropertyPath, Value};
 use orrery_sql::{Direction, Query, SqlError};
 
@@ -64,6 +65,8 @@ pub struct QueryEnv {
     pub geometry: bool,
     /// Composite indexes for ORDER BY over several paths; `None` leaves that unchecked.
     pub composite_indexes: Option<Vec<Vec<(PropertyPath, Direction)>>>,
+    /// What making the query ready may use: its constants can be much larger than its text.
+    pub budget: Option<Budget>,
 }
 
 impl std::fmt::Debug for QueryEnv {

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use orrery_model::Value;
 use orrery_sql::{LogicalOp, SqlError, SubqueryKind};
@@ -14,14 +15,15 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::aggregate::Accumulator;
 use crate::compare::{canonical, canonical_key};
-use crate::context::Context;
+use crate::context::{Caller, Context};
 use crate::direct::{Direct, Input};
-use crate::like::LikePattern;
-use crate::limits::{Budget, ITEM_STEPS_MAX};
+use crate::like::{LOOK_EVERY, LikePattern};
+use crate::limits::{ITEM_STEPS_MAX, ROW_OVERHEAD_BYTES};
+use crate::meter::Meter;
 use crate::node::{Grouping, Node, Pattern, Plan, PlanSource, SourceKind};
 use crate::operators::{between, binary, equality, unary};
 use crate::row::RowView;
-use crate::value::Eval;
+use crate::value::{Eval, value_bytes};
 
 /// Most queries have the item, one source and a few keys and aggregates; those need no allocation per item.
 pub(crate) type Slots<'a> = SmallVec<[Eval<'a>; 8]>;
@@ -29,7 +31,9 @@ pub(crate) type Slots<'a> = SmallVec<[Eval<'a>; 8]>;
 pub(crate) struct Frame<'a> {
     pub slots: Slots<'a>,
     pub context: &'a Context,
-    pub budget: Budget,
+    pub meter: Rc<Meter>,
+    /// What the values of the current combination of sources take.
+    transient: usize,
     steps: u64,
 }
 
@@ -39,11 +43,19 @@ pub(crate) type Step = Evaluated<ControlFlow<()>>;
 /// Errors are boxed while evaluating, to keep what is returned for every operand small.
 pub(crate) type Evaluated<T> = Result<T, Box<SqlError>>;
 
+/// Comparisons of constants, and bytes that are read, that are worth a step of a loop.
+const CHEAP_PER_STEP: u64 = 8;
+const CHEAP_BYTES_PER_STEP: usize = 512;
+
+/// Arguments of a call that are not worth counting.
+const ARGUMENTS_FEW: usize = 8;
+
 const GO_ON: Step = Ok(ControlFlow::Continue(()));
 
 impl<'a> Frame<'a> {
-    pub fn new(slots: usize, context: &'a Context) -> Frame<'a> {
-        Frame { slots: smallvec![Eval::Undefined; slots], context, budget: Budget::default(), steps: 0 }
+    pub fn new(slots: usize, context: &'a Context, meter: &Rc<Meter>) -> Frame<'a> {
+        let meter = Rc::clone(meter);
+        Frame { slots: smallvec![Eval::Undefined; slots], context, meter, transient: 0, steps: 0 }
     }
 
     fn step(&mut self) -> Evaluated<()> {
@@ -52,7 +64,33 @@ impl<'a> Frame<'a> {
             let message = format!("The query takes more than {ITEM_STEPS_MAX} steps for a single item.");
             return Err(Box::new(SqlError::whole("", message)));
         }
+        self.count(1)
+    }
+
+    /// Counts work that is no step of a loop over sources.
+    #[inline]
+    fn count(&self, steps: u64) -> Evaluated<()> {
+        Ok(self.meter.step(steps).map_err(SqlError::from)?)
+    }
+
+    /// Charges a value until the current combination of sources is done with.
+    #[inline]
+    fn charge(&mut self, bytes: usize) -> Evaluated<()> {
+        self.meter.take(bytes).map_err(SqlError::from)?;
+        self.transient += bytes;
         Ok(())
+    }
+
+    /// Gives back what was charged since `transient` was this.
+    #[inline]
+    fn release(&mut self, mark: usize) {
+        self.meter.give_back(self.transient.saturating_sub(mark));
+        self.transient = mark;
+    }
+
+    /// Gives back everything: the values of an item are gone.
+    pub fn release_all(&mut self) {
+        self.release(0);
     }
 
     pub fn eval(&mut self, node: &'a Node) -> Evaluated<Eval<'a>> {
@@ -69,7 +107,11 @@ impl<'a> Frame<'a> {
             Node::Binary(op, left, right) => {
                 let left = self.eval(left)?;
                 let right = self.eval(right)?;
-                binary(*op, &left, &right)
+                let value = binary(*op, &left, &right);
+                if let Eval::String(Cow::Owned(text)) = &value {
+                    self.charge(text.len())?;
+                }
+                value
             }
             Node::Logical(op, operands) => Eval::truth(self.logical(*op, operands)?),
             Node::In { needle, list, negated } => {
@@ -100,9 +142,11 @@ impl<'a> Frame<'a> {
                 for node in nodes {
                     let element = self.eval(node)?;
                     if !element.is_undefined() {
+                        self.charge(size_of::<Eval<'_>>() + element.own_bytes())?;
                         elements.push(element);
                     }
                 }
+                self.count(nodes.len() as u64 / CHEAP_PER_STEP)?;
                 Eval::array(elements)
             }
             Node::Object(nodes) => {
@@ -110,9 +154,11 @@ impl<'a> Frame<'a> {
                 for (name, node) in nodes {
                     let value = self.eval(node)?;
                     if !value.is_undefined() {
+                        self.charge(size_of::<(Cow<'_, str>, Eval<'_>)>() + value.own_bytes())?;
                         members.push((Cow::Borrowed(name.as_str()), value));
                     }
                 }
+                self.count(nodes.len() as u64 / CHEAP_PER_STEP)?;
                 Eval::object(members)
             }
             Node::Call(function, arguments) => {
@@ -122,9 +168,29 @@ impl<'a> Frame<'a> {
                     if value.is_undefined() && !function.takes_undefined {
                         return Ok(Eval::Undefined);
                     }
+                    let own = value.own_bytes();
+                    if own > 0 {
+                        self.charge(own)?;
+                    }
                     values.push(value);
                 }
-                (function.call)(self.context, &values)
+                // Reading a long string or array is work too.
+                let read: usize = values.iter().map(Eval::extent).sum();
+                self.count((read / CHEAP_BYTES_PER_STEP) as u64)?;
+                if values.len() > ARGUMENTS_FEW {
+                    // Each of many values may be looked for in the whole of the first.
+                    let looked_at =
+                        (values.len() as u64).saturating_mul(values[0].len() as u64) / CHEAP_PER_STEP;
+                    self.steps = self.steps.saturating_add(looked_at);
+                    self.step()?;
+                }
+                let value = (function.call)(&Caller::new(self.context, &self.meter), &values);
+                self.meter.refused()?;
+                let built = value.built_bytes();
+                if built > 0 {
+                    self.charge(built)?;
+                }
+                value
             }
             Node::Udf(name, arguments) => self.udf(name, arguments)?,
             Node::Subquery(kind, plan) => self.subquery(*kind, plan)?,
@@ -135,6 +201,9 @@ impl<'a> Frame<'a> {
         // False decides an AND, true an OR; anything that is no boolean leaves it undefined.
         let deciding = op == LogicalOp::Or;
         let mut known = true;
+        if operands.len() as u64 > CHEAP_PER_STEP {
+            self.count(operands.len() as u64 / CHEAP_PER_STEP)?;
+        }
         for operand in operands {
             match self.eval(operand)?.as_bool() {
                 Some(value) if value == deciding => return Ok(Some(deciding)),
@@ -150,6 +219,9 @@ impl<'a> Frame<'a> {
         if needle.is_undefined() {
             return Ok(None);
         }
+        if list.len() as u64 > CHEAP_PER_STEP {
+            self.count(list.len() as u64 / CHEAP_PER_STEP)?;
+        }
         for candidate in list {
             let candidate = self.eval(candidate)?;
             if equality(&needle, &candidate) == Some(true) {
@@ -161,13 +233,29 @@ impl<'a> Frame<'a> {
 
     fn like(&mut self, text: &Eval<'a>, pattern: &'a Pattern) -> Evaluated<Option<bool>> {
         let Some(text) = text.as_str() else { return Ok(None) };
-        Ok(match pattern {
-            Pattern::Ready(pattern) => Some(pattern.matches(text)),
+        self.count((text.len() / CHEAP_BYTES_PER_STEP) as u64)?;
+        let computed;
+        let pattern = match pattern {
+            Pattern::Ready(pattern) => pattern,
             Pattern::Computed(node, escape) => {
-                let pattern = self.eval(node)?;
-                pattern.as_str().map(|pattern| LikePattern::new(pattern, *escape).matches(text))
+                let Some(pattern) = self.eval(node)?.as_str().map(|text| LikePattern::new(text, *escape))
+                else {
+                    return Ok(None);
+                };
+                computed = pattern;
+                &computed
             }
-        })
+        };
+        let mut exceeded = None;
+        let steps = LOOK_EVERY / CHEAP_BYTES_PER_STEP as u64;
+        let matched = pattern.matches_while(text, &mut || {
+            exceeded = self.meter.step(steps).err();
+            exceeded.is_none()
+        });
+        match exceeded {
+            Some(exceeded) => Err(Box::new(SqlError::from(exceeded))),
+            None => Ok(matched),
+        }
     }
 
     fn udf(&mut self, name: &str, arguments: &'a [Node]) -> Evaluated<Eval<'a>> {
@@ -176,7 +264,11 @@ impl<'a> Frame<'a> {
             values.push(self.eval(argument)?.to_value());
         }
         match &self.context.udfs {
-            Some(udfs) => Ok(Eval::from_owned(udfs.call(name, &values)?)),
+            Some(udfs) => {
+                let value = udfs.call(name, &values)?;
+                self.charge(value_bytes(&value))?;
+                Ok(Eval::from_owned(value))
+            }
             None => Ok(Eval::Undefined),
         }
     }
@@ -184,10 +276,15 @@ impl<'a> Frame<'a> {
     fn subquery(&mut self, kind: SubqueryKind, plan: &'a Plan) -> Evaluated<Eval<'a>> {
         let mut rows: Vec<Eval<'a>> = Vec::new();
         let mut all_true = true;
+        // Rows outlive the combination of sources that they come from.
+        let mut kept = 0;
         let _ = self.rows(plan, &mut |frame, row| {
             frame.step()?;
             match kind {
-                SubqueryKind::Last => rows.clear(),
+                SubqueryKind::Last => {
+                    rows.clear();
+                    frame.meter.give_back(std::mem::take(&mut kept));
+                }
                 SubqueryKind::All => all_true &= row.is_true(),
                 SubqueryKind::Scalar if !rows.is_empty() => {
                     let message =
@@ -196,10 +293,18 @@ impl<'a> Frame<'a> {
                 }
                 _ => {}
             }
-            rows.push(row);
+            if !matches!(kind, SubqueryKind::Exists | SubqueryKind::All) {
+                let bytes = frame.size_of_row(&row)?;
+                frame.meter.take(bytes).map_err(SqlError::from)?;
+                kept += bytes;
+                rows.push(row);
+            } else if rows.is_empty() {
+                rows.push(Eval::Null);
+            }
             let enough = matches!(kind, SubqueryKind::Exists | SubqueryKind::First) || !all_true;
             Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
+        self.transient += kept;
         Ok(match kind {
             SubqueryKind::Exists => Eval::Bool(!rows.is_empty()),
             SubqueryKind::All => Eval::Bool(all_true),
@@ -210,28 +315,41 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// What a row takes that is kept, with everything it holds.
+    fn size_of_row(&self, row: &Eval<'a>) -> Evaluated<usize> {
+        let mut parts = 0;
+        let bytes = row.held_bytes(&mut parts);
+        self.count(parts / CHEAP_PER_STEP)?;
+        Ok(size_of::<Eval<'_>>() + bytes)
+    }
+
     // ---- plans
 
     /// Runs a plan to its rows: projection, grouping and DISTINCT included.
     pub fn rows(&mut self, plan: &'a Plan, take: &mut dyn FnMut(&mut Frame<'a>, Eval<'a>) -> Step) -> Step {
         let mut seen = HashSet::new();
+        let mut held = 0;
         let mut emit = |frame: &mut Frame<'a>| {
             let row = frame.eval(&plan.projection)?;
             if plan.value && row.is_undefined() {
                 return GO_ON;
             }
             if plan.distinct {
-                let key = canonical_key(&row);
-                let size = key.len();
-                if !seen.insert(key) {
+                let bytes = frame.size_of_row(&row)?;
+                frame.meter.take(bytes + ROW_OVERHEAD_BYTES).map_err(SqlError::from)?;
+                if seen.insert(canonical_key(&row)) {
+                    held += bytes + ROW_OVERHEAD_BYTES;
+                } else {
+                    frame.meter.give_back(bytes + ROW_OVERHEAD_BYTES);
                     return GO_ON;
                 }
-                frame.budget.hold(size)?;
             }
             take(frame, row)
         };
         let Some(grouping) = &plan.grouping else {
-            return self.bindings(plan, &mut emit);
+            let step = self.bindings(plan, &mut emit);
+            self.meter.give_back(held);
+            return step;
         };
         let mut groups = Groups::new(grouping);
         let mut number = 0;
@@ -240,13 +358,17 @@ impl<'a> Frame<'a> {
             groups.add(grouping, number, frame)?;
             GO_ON
         })?;
+        let of_groups = groups.held;
+        let mut step = GO_ON;
         for (_, keys, results) in groups.into_results() {
             bind_group(grouping, self, keys, results);
             if emit(self)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+                step = Ok(ControlFlow::Break(()));
+                break;
             }
         }
-        GO_ON
+        self.meter.give_back(of_groups + held);
+        step
     }
 
     /// Calls `each` once for every combination of source values that passes the filter.
@@ -309,8 +431,11 @@ impl<'a> Frame<'a> {
         each: &mut dyn FnMut(&mut Frame<'a>) -> Step,
     ) -> Step {
         self.step()?;
+        let mark = self.transient;
         self.slots[source.slot] = value;
-        if self.all_true(&source.filters)? { self.bind(rest, each) } else { GO_ON }
+        let step = if self.all_true(&source.filters)? { self.bind(rest, each) } else { GO_ON };
+        self.release(mark);
+        step
     }
 }
 
@@ -320,6 +445,8 @@ pub(crate) struct Groups {
     index: HashMap<Vec<u8>, usize>,
     groups: Vec<Group>,
     scratch: Vec<u8>,
+    /// What all of it was charged with.
+    held: usize,
 }
 
 #[derive(Debug)]
@@ -347,7 +474,7 @@ impl Groups {
         group.first = group.first.min(number);
         for ((_, node, _), accumulator) in grouping.aggregates.iter().zip(&mut group.accumulators) {
             let value = frame.eval(node)?;
-            accumulator.add(&value, &mut frame.budget)?;
+            self.held += accumulator.add(&value, &frame.meter)?;
         }
         Ok(())
     }
@@ -359,7 +486,7 @@ impl Groups {
         direct: &Direct,
         number: u64,
         row: &RowView<'_>,
-        budget: &mut Budget,
+        meter: &Meter,
     ) -> Evaluated<()> {
         let found = direct.read(row);
         let at = if direct.keys.is_empty() {
@@ -371,7 +498,7 @@ impl Groups {
                 Some(at) => *at,
                 None => {
                     let keys = direct.keys.iter().map(|path| found[*path].to_value()).collect();
-                    self.begin(grouping, number, keys, budget)?
+                    self.begin(grouping, number, keys, meter)?
                 }
             }
         };
@@ -379,8 +506,10 @@ impl Groups {
         group.first = group.first.min(number);
         for (input, accumulator) in direct.inputs.iter().zip(&mut group.accumulators) {
             match input {
-                Input::Path(path) => accumulator.add(&found[*path], budget)?,
-                Input::Constant(value) => accumulator.add(&Eval::from_constant(value), budget)?,
+                Input::Path(path) => self.held += accumulator.add(&found[*path], meter)?,
+                Input::Constant(value) => {
+                    self.held += accumulator.add(&Eval::from_constant(value), meter)?;
+                }
             }
         }
         Ok(())
@@ -392,13 +521,13 @@ impl Groups {
         grouping: &Grouping,
         number: u64,
         keys: &[Eval<'_>],
-        budget: &mut Budget,
+        meter: &Meter,
     ) -> Evaluated<usize> {
         self.scratch.clear();
         keys.iter().for_each(|key| canonical(key, &mut self.scratch));
         match self.index.get(&self.scratch) {
             Some(at) => Ok(*at),
-            None => self.begin(grouping, number, keys.iter().map(Eval::to_value).collect(), budget),
+            None => self.begin(grouping, number, keys.iter().map(Eval::to_value).collect(), meter),
         }
     }
 
@@ -420,9 +549,11 @@ impl Groups {
         grouping: &Grouping,
         number: u64,
         keys: Vec<Value>,
-        budget: &mut Budget,
+        meter: &Meter,
     ) -> Evaluated<usize> {
-        budget.hold(2 * self.scratch.len() + 64 * grouping.aggregates.len())?;
+        let bytes = 2 * self.scratch.len() + 64 * grouping.aggregates.len() + ROW_OVERHEAD_BYTES;
+        meter.take(bytes).map_err(SqlError::from)?;
+        self.held += bytes;
         self.groups.push(Group { first: number, keys, accumulators: fresh(grouping) });
         self.index.insert(self.scratch.clone(), self.groups.len() - 1);
         Ok(self.groups.len() - 1)
@@ -459,7 +590,7 @@ impl Groups {
         for (node, _) in &grouping.keys {
             keys.push(frame.eval(node)?.to_value());
         }
-        self.begin(grouping, number, keys, &mut frame.budget)
+        self.begin(grouping, number, keys, &frame.meter)
     }
 
     /// First number, keys and aggregate results of each group, in the order of the first.

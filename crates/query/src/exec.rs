@@ -2,7 +2,7 @@
 //!
 //! The caller pushes items in whatever order its storage yields them and gets rows through a sink, as
 //! JSON. Plans that only filter and project emit rows at once; sorting, grouping and aggregates hold what
-//! they must, within `HELD_BYTES_MAX`, and emit in `finish`. Either side can stop: the sink when its page
+//! they must, within the budget of the request, and emit in `finish`. Either side can stop: the sink when its page
 //! is full, the execution when TOP or LIMIT is reached.
 //!
 //! Items may come in any order. Each has a number by which equal rows are told apart: rows with equal sort keys
@@ -16,6 +16,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use orrery_model::Value;
 use orrery_sql::SqlError;
@@ -24,13 +25,14 @@ use crate::compare::canonical_key;
 use crate::compile::{ITEM_SLOT, OrderKey};
 use crate::direct::Direct;
 use crate::eval::{Frame, Groups, bind_group};
-use crate::limits::Budget;
+use crate::limits::{ROW_BYTES_MAX, ROW_OVERHEAD_BYTES};
+use crate::meter::Meter;
 use crate::node::Grouping;
 use crate::output::write_json;
 use crate::prepared::Prepared;
 use crate::rank::{RankState, Signal};
 use crate::row::RowView;
-use crate::value::Eval;
+use crate::value::{Eval, value_bytes};
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +67,7 @@ pub type Sink<'s> = dyn FnMut(&[u8]) -> Flow + 's;
 
 pub struct Execution<'p> {
     prepared: &'p Prepared,
-    budget: Budget,
+    meter: Rc<Meter>,
     /// Rows that passed everything but OFFSET, LIMIT and TOP.
     passed: u64,
     /// Rows to swallow because they were delivered before.
@@ -90,6 +92,7 @@ pub struct Execution<'p> {
     /// Items that passed the filter.
     matched: u64,
     scratch: Vec<u8>,
+    scratch_bytes: usize,
     ranked: Option<RankState>,
     signals: Vec<Vec<Signal>>,
     finished: bool,
@@ -107,12 +110,19 @@ struct SortedRow {
     json: Vec<u8>,
 }
 
+impl SortedRow {
+    fn size_bytes(&self) -> usize {
+        let keys: usize = self.keys.iter().map(|key| size_of::<Value>() + value_bytes(key)).sum();
+        self.json.len() + keys + ROW_OVERHEAD_BYTES
+    }
+}
+
 impl<'p> Execution<'p> {
     pub fn new(prepared: &'p Prepared) -> Execution<'p> {
         let compiled = &prepared.compiled;
         Execution {
             prepared,
-            budget: Budget::default(),
+            meter: Rc::default(),
             passed: 0,
             swallow: 0,
             seen: HashSet::new(),
@@ -128,6 +138,7 @@ impl<'p> Execution<'p> {
             number: 0,
             matched: 0,
             scratch: Vec::new(),
+            scratch_bytes: 0,
             ranked: compiled.rank.as_ref().map(RankState::new),
             signals: Vec::new(),
             finished: false,
@@ -149,6 +160,12 @@ impl<'p> Execution<'p> {
     /// Continues a sorted query after the row at which an earlier execution of it stopped, with `passed` rows counted.
     pub fn resume_sorted(prepared: &'p Prepared, passed: u64, after: SortPosition) -> Execution<'p> {
         Execution { passed, passed_before: passed, after: Some(after), ..Execution::new(prepared) }
+    }
+
+    /// Charges what it takes to this meter; otherwise the limit of one request holds.
+    pub fn within(mut self, meter: &Rc<Meter>) -> Execution<'p> {
+        self.meter = Rc::clone(meter);
+        self
     }
 
     /// Says that items will come in the order of the sort keys, equal ones by number: rows are emitted at once.
@@ -224,9 +241,9 @@ impl<'p> Execution<'p> {
     }
 
     /// The groups, for whoever adds to them directly.
-    pub(crate) fn grouping(&mut self) -> Option<(&'p Grouping, &mut Groups, &mut Budget)> {
+    pub(crate) fn grouping(&mut self) -> Option<(&'p Grouping, &mut Groups, &Meter)> {
         let grouping = self.prepared.compiled.plan.grouping.as_ref()?;
-        Some((grouping, self.groups.as_mut()?, &mut self.budget))
+        Some((grouping, self.groups.as_mut()?, &self.meter))
     }
 
     /// Says what the aggregates of a query without groups come to, in their order, instead of pushing items.
@@ -261,16 +278,15 @@ impl<'p> Execution<'p> {
         if let (Eval::Item(row), Some(direct), Some(groups), Some(grouping)) =
             (&item, &self.direct, &mut self.groups, &self.prepared.compiled.plan.grouping)
         {
-            groups.add_direct(grouping, direct, self.number, row, &mut self.budget)?;
+            groups.add_direct(grouping, direct, self.number, row, &self.meter)?;
             self.matched += 1;
             return Ok(Flow::More);
         }
         (self.item_passed, self.item_rows, self.item_open) = (self.passed, 0, true);
         let prepared = self.prepared;
         let compiled = &prepared.compiled;
-        let mut frame = Frame::new(compiled.slot_count, &prepared.context);
+        let mut frame = Frame::new(compiled.slot_count, &prepared.context, &self.meter);
         frame.slots[ITEM_SLOT] = item;
-        frame.budget = std::mem::take(&mut self.budget);
         let signals = match (&compiled.rank, &mut self.ranked) {
             (Some(rank), Some(state)) => {
                 // The sources of a ranked query bind the item itself, so the scores can be read first.
@@ -288,7 +304,7 @@ impl<'p> Execution<'p> {
             flow = self.bound(frame, &signals, sink)?;
             Ok(if flow == Flow::More { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         });
-        self.budget = std::mem::take(&mut frame.budget);
+        frame.release_all();
         let _ = result?;
         self.matched += u64::from(matched);
         self.item_open = flow == Flow::Stop;
@@ -356,25 +372,31 @@ impl<'p> Execution<'p> {
             if !self.seen.insert(key) {
                 return Ok(Flow::More);
             }
-            frame.budget.hold(size)?;
+            self.meter.take(size + ROW_OVERHEAD_BYTES)?;
         }
         if compiled.rank.is_none() && (compiled.order.is_empty() || self.presorted) {
             let mut json = std::mem::take(&mut self.scratch);
             json.clear();
-            write_json(&row, &mut json)?;
+            write_json(&row, &mut json, ROW_BYTES_MAX)?;
+            if json.capacity() > self.scratch_bytes {
+                self.meter.take(json.capacity() - self.scratch_bytes)?;
+                self.scratch_bytes = json.capacity();
+            }
             self.counted(keys);
             let flow = self.emit(&json, sink);
             self.scratch = json;
             return Ok(flow);
         }
         let mut json = Vec::new();
-        write_json(&row, &mut json)?;
-        frame.budget.hold(json.len() + 32 * keys.len())?;
-        self.sorted.push(SortedRow { keys, number: self.number, json });
+        write_json(&row, &mut json, ROW_BYTES_MAX)?;
+        json.shrink_to_fit();
+        let row = SortedRow { keys, number: self.number, json };
+        self.meter.take(row.size_bytes() + size_of_val(signals))?;
+        self.sorted.push(row);
         if compiled.rank.is_some() {
             self.signals.push(signals.to_vec());
         }
-        self.keep_best(&mut frame.budget);
+        self.keep_best();
         Ok(Flow::More)
     }
 
@@ -390,7 +412,7 @@ impl<'p> Execution<'p> {
     }
 
     /// With a limit only the best rows can ever be emitted; the others are dropped from time to time.
-    fn keep_best(&mut self, budget: &mut Budget) {
+    fn keep_best(&mut self) {
         let Some(wanted) = self.wanted() else { return };
         let wanted = wanted.saturating_sub(self.passed_before);
         let slack = wanted.saturating_mul(2).max(SORTED_ROWS_SLACK);
@@ -399,7 +421,7 @@ impl<'p> Execution<'p> {
         }
         self.sort();
         for dropped in self.sorted.drain(wanted as usize..) {
-            budget.release(dropped.json.len() + 32 * dropped.keys.len());
+            self.meter.give_back(dropped.size_bytes());
         }
         self.cutoff = self.sorted.last().map(|row| (row.keys.clone(), row.number));
     }
@@ -465,12 +487,13 @@ impl<'p> Execution<'p> {
         }
         if let (Some(grouping), Some(groups)) = (&self.prepared.compiled.plan.grouping, self.groups.take()) {
             let prepared = self.prepared;
-            let mut frame = Frame::new(prepared.compiled.slot_count, &prepared.context);
-            frame.budget = std::mem::take(&mut self.budget);
+            let mut frame = Frame::new(prepared.compiled.slot_count, &prepared.context, &self.meter);
             let mut groups = groups.into_results().peekable();
             while let Some((first, keys, results)) = groups.next() {
                 self.number = first;
                 bind_group(grouping, &mut frame, keys, results);
+                self.meter.step(1)?;
+                frame.release_all();
                 if self.project(&mut frame, &[], sink)? == Flow::Stop {
                     // A page that ends with the last row has no page after it.
                     self.done = groups.peek().is_none();
@@ -525,17 +548,33 @@ pub fn run_all<'r>(
     prepared: &Prepared,
     rows: impl IntoIterator<Item = RowView<'r>>,
 ) -> Result<Vec<Vec<u8>>, SqlError> {
+    run_within(prepared, rows, &Rc::default())
+}
+
+/// The same, charged to a meter as long as that lives, the rows included.
+pub fn run_within<'r>(
+    prepared: &Prepared,
+    rows: impl IntoIterator<Item = RowView<'r>>,
+    meter: &Rc<Meter>,
+) -> Result<Vec<Vec<u8>>, SqlError> {
     let mut output = Vec::new();
-    let mut sink = |json: &[u8]| {
-        output.push(json.to_vec());
-        Flow::More
+    let mut exceeded = None;
+    let mut sink = |json: &[u8]| match meter.take(json.len() + ROW_OVERHEAD_BYTES) {
+        Ok(()) => {
+            output.push(json.to_vec());
+            Flow::More
+        }
+        Err(error) => {
+            exceeded = Some(error);
+            Flow::Stop
+        }
     };
-    let mut execution = Execution::new(prepared);
+    let mut execution = Execution::new(prepared).within(meter);
     for row in rows {
         if execution.push(row, &mut sink)? == Flow::Stop {
             break;
         }
     }
     execution.finish(&mut sink)?;
-    Ok(output)
+    exceeded.map_or(Ok(output), |exceeded| Err(exceeded.into()))
 }

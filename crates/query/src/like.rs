@@ -3,6 +3,9 @@
 //! Matching walks text and pattern together and, on a mismatch, goes back only to the last `%`: time is
 //! at most the product of the two lengths, whatever the pattern.
 
+/// Characters that are compared between two questions whether to go on.
+pub const LOOK_EVERY: u64 = 4_096;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct LikePattern {
     parts: Vec<Part>,
@@ -70,11 +73,21 @@ impl LikePattern {
     }
 
     pub fn matches(&self, text: &str) -> bool {
+        self.matches_while(text, &mut || true).unwrap_or(false)
+    }
+
+    /// The same; `goes_on` is asked every `LOOK_EVERY` characters, and `None` is the answer when it does not.
+    pub fn matches_while(&self, text: &str, goes_on: &mut dyn FnMut() -> bool) -> Option<bool> {
+        let mut compared = 0_u64;
         let text: Vec<char> = text.chars().collect();
         let (mut at, mut part) = (0, 0);
         // Where to resume when the characters after the last run do not fit: one further on.
         let mut retry: Option<(usize, usize)> = None;
         loop {
+            compared += 1;
+            if compared.is_multiple_of(LOOK_EVERY) && !goes_on() {
+                return None;
+            }
             match self.parts.get(part) {
                 Some(Part::Run) => {
                     part += 1;
@@ -86,7 +99,7 @@ impl LikePattern {
                     part += 1;
                     continue;
                 }
-                None if at == text.len() => return true,
+                None if at == text.len() => return Some(true),
                 _ => {}
             }
             match retry {
@@ -95,7 +108,7 @@ impl LikePattern {
                     part = after;
                     at = from + 1;
                 }
-                _ => return false,
+                _ => return Some(false),
             }
         }
     }

@@ -3,13 +3,18 @@
 //! Undefined members and elements are left out. A NaN or infinity that reaches a result is refused, as
 //! JSON cannot spell it; inside a query they are legal.
 
+use orrery_budget::Exceeded;
 use orrery_model::{Number, NumberStyle, write_json_number, write_json_string};
 use orrery_sql::SqlError;
 
 use crate::value::Eval;
 
-/// Appends `value` as JSON.
-pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+/// Appends `value` as JSON. A value of many parts ends where `out` has become longer than `limit_bytes`; each of the
+/// parts is no longer than an item or the query.
+pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, limit_bytes: usize) -> Result<(), SqlError> {
+    if out.len() > limit_bytes {
+        return Err(Exceeded::Answer { limit_bytes }.into());
+    }
     match value {
         Eval::Undefined | Eval::Null => out.extend_from_slice(b"null"),
         Eval::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
@@ -23,7 +28,7 @@ pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
             let mut first = true;
             for element in elements.iter().filter(|element| !element.is_undefined()) {
                 separate(&mut first, out);
-                write_json(element, out)?;
+                write_json(element, out, limit_bytes)?;
             }
             out.push(b']');
         }
@@ -34,12 +39,12 @@ pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
                 separate(&mut first, out);
                 write_json_string(out, name);
                 out.push(b':');
-                write_json(value, out)?;
+                write_json(value, out, limit_bytes)?;
             }
             out.push(b'}');
         }
     }
-    Ok(())
+    if out.len() > limit_bytes { Err(Exceeded::Answer { limit_bytes }.into()) } else { Ok(()) }
 }
 
 fn separate(first: &mut bool, out: &mut Vec<u8>) {

@@ -1,7 +1,9 @@
 //! A query made ready to run: compiled, its parameters in place, its shape known.
 
+use std::rc::Rc;
 use std::sync::OnceLock;
 
+use orrery_budget::Held;
 use orrery_model::{NumberStyle, Value, murmur3_x64_128};
 use orrery_sql::{Condition, Query, SqlError};
 
@@ -11,6 +13,7 @@ use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT};
 use crate::context::Context;
 use crate::env::QueryEnv;
 use crate::eval::Frame;
+use crate::meter::Meter;
 use crate::node::{Grouping, Node, SourceKind};
 use crate::row::RowView;
 use crate::value::Eval;
@@ -23,7 +26,13 @@ pub struct Prepared {
     fingerprint: u128,
     /// What `filter` found out.
     pub(crate) found: OnceLock<Filter>,
+    constant_bytes: usize,
+    /// They are charged while the query lives.
+    _constants: Option<Held>,
 }
+
+/// Constants of most queries are a few numbers and words.
+const CONSTANTS_FREE_BYTES: usize = 64 * 1024;
 
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -90,7 +99,14 @@ impl QueryShape {
 impl Prepared {
     /// Compiles a query. Parameter names include their `@`.
     pub fn new(query: &Query, parameters: &[(String, Value)], env: &QueryEnv) -> Result<Prepared, SqlError> {
-        let compiled = Compiler::new(parameters, env)?.compile(query)?;
+        let compiler = Compiler::new(parameters, env)?;
+        let meter = Rc::clone(&compiler.meter);
+        let compiled = compiler.compile(query)?;
+        let constant_bytes = meter.used_bytes();
+        let constants = match &env.budget {
+            Some(budget) if constant_bytes > CONSTANTS_FREE_BYTES => Some(budget.hold(constant_bytes)?),
+            _ => None,
+        };
         let plan = &compiled.plan;
         let shape = QueryShape {
             from: !query.from.is_empty(),
@@ -114,7 +130,20 @@ impl Prepared {
             // A query that is kept should not keep the scripts of its container.
             context.udfs = None;
         }
-        Ok(Prepared { compiled, context, shape, fingerprint, found: OnceLock::new() })
+        Ok(Prepared {
+            compiled,
+            context,
+            shape,
+            fingerprint,
+            found: OnceLock::new(),
+            constant_bytes,
+            _constants: constants,
+        })
+    }
+
+    /// What its constants take, which may be much more than its text.
+    pub fn constant_bytes(&self) -> usize {
+        self.constant_bytes
     }
 
     /// Tells this query and its parameters from others, of those whose pages are counted; else 0.
@@ -135,13 +164,29 @@ impl Prepared {
     pub fn condition(condition: &Condition, env: &QueryEnv) -> Result<Prepared, SqlError> {
         let compiled = Compiler::new(&[], env)?.compile_condition(condition)?;
         let shape = QueryShape { from: true, select_value: true, ..QueryShape::default() };
-        Ok(Prepared { compiled, context: Context::new(env), shape, fingerprint: 0, found: OnceLock::new() })
+        Ok(Prepared {
+            compiled,
+            context: Context::new(env),
+            shape,
+            fingerprint: 0,
+            found: OnceLock::new(),
+            constant_bytes: 0,
+            _constants: None,
+        })
     }
 
     /// The same query with other expressions.
     pub(crate) fn with(&self, compiled: CompiledQuery) -> Prepared {
         let (context, shape) = (self.context.again(), self.shape.clone());
-        Prepared { compiled, context, shape, fingerprint: self.fingerprint, found: OnceLock::new() }
+        Prepared {
+            compiled,
+            context,
+            shape,
+            fingerprint: self.fingerprint,
+            found: OnceLock::new(),
+            constant_bytes: self.constant_bytes,
+            _constants: None,
+        }
     }
 
     /// Whether it means the same whenever it is run: it asks neither the clock nor the dice nor a script.
@@ -163,14 +208,15 @@ impl Prepared {
     }
 
     /// Whether an item passes FROM and WHERE.
-    pub fn matches(&self, row: RowView<'_>) -> Result<bool, SqlError> {
-        let mut frame = Frame::new(self.compiled.slot_count, &self.context);
+    pub fn matches(&self, row: RowView<'_>, meter: &Rc<Meter>) -> Result<bool, SqlError> {
+        let mut frame = Frame::new(self.compiled.slot_count, &self.context, meter);
         frame.slots[ITEM_SLOT] = Eval::Item(row);
         let mut matched = false;
         let _ = frame.bindings(&self.compiled.plan, &mut |_| {
             matched = true;
             Ok(std::ops::ControlFlow::Break(()))
         })?;
+        frame.release_all();
         Ok(matched)
     }
 

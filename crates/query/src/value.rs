@@ -238,6 +238,61 @@ impl<'a> Eval<'a> {
         }
     }
 
+    /// What this value alone has allocated, without what its parts share with others.
+    #[inline]
+    pub(crate) fn own_bytes(&self) -> usize {
+        match self {
+            Eval::String(Cow::Owned(text)) => text.len(),
+            _ => 0,
+        }
+    }
+
+    /// What was allocated to build this value. Parts that somebody else has too were there before.
+    #[inline]
+    pub(crate) fn built_bytes(&self) -> usize {
+        match self {
+            Eval::String(Cow::Owned(text)) => text.len(),
+            Eval::Array(elements) if Rc::strong_count(elements) == 1 => {
+                let own: usize = elements.iter().map(Eval::built_bytes).sum();
+                elements.len() * size_of::<Eval<'_>>() + own
+            }
+            Eval::Object(members) if Rc::strong_count(members) == 1 => {
+                let name = |name: &Cow<'_, str>| if let Cow::Owned(name) = name { name.len() } else { 0 };
+                let own: usize = members.iter().map(|(text, value)| name(text) + value.built_bytes()).sum();
+                members.len() * size_of::<(Cow<'_, str>, Eval<'_>)>() + own
+            }
+            _ => 0,
+        }
+    }
+
+    /// What this value keeps alive, and how many parts were looked at to know.
+    pub(crate) fn held_bytes(&self, parts: &mut u64) -> usize {
+        match self {
+            Eval::String(Cow::Owned(text)) => text.len(),
+            Eval::Array(elements) => {
+                *parts += elements.len() as u64;
+                let inner: usize = elements.iter().map(|element| element.held_bytes(parts)).sum();
+                elements.len() * size_of::<Eval<'_>>() + inner
+            }
+            Eval::Object(members) => {
+                *parts += members.len() as u64;
+                let inner: usize = members.iter().map(|(_, value)| value.held_bytes(parts)).sum();
+                members.len() * size_of::<(Cow<'_, str>, Eval<'_>)>() + inner
+            }
+            _ => 0,
+        }
+    }
+
+    /// How much there is to read: bytes of a string, about as many as the elements of an array are.
+    #[inline]
+    pub(crate) fn extent(&self) -> usize {
+        match self {
+            Eval::String(text) => text.len(),
+            Eval::Array(_) | Eval::Constant(_) | Eval::Raw(_) | Eval::Object(_) => self.len() * 16,
+            _ => 0,
+        }
+    }
+
     /// An owned copy, for what must outlive the item: sort keys, groups, aggregates.
     pub fn to_value(&self) -> Value {
         match self {
@@ -257,6 +312,21 @@ impl<'a> Eval<'a> {
                     .collect(),
             ),
         }
+    }
+}
+
+/// What a value has allocated.
+pub(crate) fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(elements) => {
+            elements.iter().map(|element| size_of::<Value>() + value_bytes(element)).sum()
+        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| size_of::<(String, Value)>() + name.len() + value_bytes(value))
+            .sum(),
+        _ => 0,
     }
 }
 

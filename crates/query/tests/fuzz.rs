@@ -95,7 +95,7 @@ fn try_query(query: &Query) {
     let all = run_all(&prepared, rows.iter().copied());
     // What an index would be asked for holds at least what the query finds.
     for row in &rows {
-        let _ = prepared.matches(*row);
+        let _ = prepared.matches(*row, &Default::default());
     }
     if let Some(cover) = prepared.cover() {
         let _ = cover.is_extreme();

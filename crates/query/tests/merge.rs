@@ -1,7 +1,9 @@
 //! Merged answers of several shares must be what one partition after the other would answer, for any page size, any
 //! page size of the shares and any number of them, and also when every page is a request of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use orrery_budget::Budget;
 
 use orrery_model::{
     KeyKind, KeyVersion, ParseOptions, PartitionKeyDefinition, PropertyPath, Raw, parse_json,
@@ -36,6 +38,11 @@ impl Shares for Memory {
 
     fn read_ahead(&self) -> usize {
         self.degree
+    }
+
+    fn budget(&self) -> &Budget {
+        static UNLIMITED: OnceLock<Budget> = OnceLock::new();
+        UNLIMITED.get_or_init(Budget::unlimited)
     }
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, SqlError> {

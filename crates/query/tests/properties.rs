@@ -184,7 +184,7 @@ proptest! {
         let items = views(&items);
         let prepared = prepare(&format!("SELECT VALUE 1 FROM c WHERE {filter}")).unwrap();
         let rows = run_all(&prepared, items.iter().copied()).unwrap();
-        let matching = items.iter().filter(|item| prepared.matches(**item).unwrap()).count();
+        let matching = items.iter().filter(|item| prepared.matches(**item, &Default::default()).unwrap()).count();
         prop_assert_eq!(rows.len(), matching);
         // A row is kept exactly when the expression is true.
         let values = prepare(&format!("SELECT VALUE ({filter}) = true FROM c")).unwrap();
@@ -259,7 +259,7 @@ proptest! {
         };
         let ranges = ranges(&prepared, &definition);
         for item in &items {
-            if !prepared.matches(*item).unwrap() {
+            if !prepared.matches(*item, &Default::default()).unwrap() {
                 continue;
             }
             let key = item.document.get("k").map_or(Value::Undefined, Raw::to_value);

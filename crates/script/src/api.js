@@ -6,7 +6,7 @@
 //                                 its callback can see what comes of it; then exactly one of
 //   done(text, continuation)      … it succeeded: its callback runs
 //   fail(error, status, text)     … it failed: its callback runs with the error, or without one the error is thrown
-//   body(), requestBody()         what the script leaves behind, as JSON text
+//   body(most), requestBody(most) what the script leaves behind, as JSON text, or its length if that is more
 //   problem()                     what was thrown where nobody could catch it
 //
 // Operations are queued, never run inside the call that asks for them: callbacks cannot nest, however long a chain of
@@ -30,6 +30,7 @@
   let aborted = false;
 
   const text = (value) => (value === undefined ? undefined : stringify(value));
+  const shorter = (body, most) => (body !== undefined && body.length > most ? body.length : body);
 
   // Most callbacks of writes look at the error alone, and what nobody can see need be neither written out nor parsed.
   // A callback cannot see its second argument if it has one plain parameter at most and no other way to its arguments.
@@ -450,8 +451,8 @@
       if (typeof callback !== 'function') throw error;
       callback(error, undefined, {});
     },
-    body: () => Message.text(response),
-    requestBody: () => Message.text(request),
+    body: (most) => shorter(Message.text(response), most),
+    requestBody: (most) => shorter(Message.text(request), most),
     rejection(promise, reason, handled) {
       if (handled) rejections.delete(promise);
       else rejections.set(promise, reason);

@@ -64,4 +64,9 @@ pub struct OperationError {
 
 pub trait Collection {
     fn perform(&mut self, operation: Operation<'_>, options: &Options) -> Result<Done, OperationError>;
+
+    /// Whether the last failure was for good: nothing can come of the script any more, whatever it does about it.
+    fn is_over(&self) -> bool {
+        false
+    }
 }

@@ -1,5 +1,6 @@
 //! What a failed script says: the exception, where it came from, and what kind of end it was.
 
+use orrery_budget::Exceeded;
 use rquickjs::{Ctx, Exception, Object, Value, qjs};
 
 use crate::sandbox::{API_FILE, GUARDS_FILE};
@@ -8,6 +9,8 @@ use crate::written::Writer;
 /// Longest exception text and stack that are passed on.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 const FRAMES_MAX: usize = 32;
+/// How QuickJS says it.
+pub(crate) const OUT_OF_MEMORY: &str = "InternalError: out of memory";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
@@ -20,6 +23,8 @@ pub enum FailureKind {
     OutOfMemory,
     /// It answered with more than a response may hold.
     ResultTooLarge,
+    /// Its request has used up what it may have.
+    Exceeded(Exceeded),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,28 +47,39 @@ impl Failure {
         Failure::new(FailureKind::TimedOut, "Error: The script ran longer than it may.")
     }
 
+    /// What a script says whose request may not go on.
+    pub fn exceeded(exceeded: Exceeded) -> Failure {
+        let kind = match exceeded {
+            Exceeded::Time | Exceeded::ClientGone => return Failure::timed_out(),
+            Exceeded::RequestMemory { .. }
+            | Exceeded::ProcessMemory { .. }
+            | Exceeded::Answer { .. }
+            | Exceeded::Steps { .. } => FailureKind::Exceeded(exceeded),
+        };
+        Failure::new(kind, format!("Error: {exceeded}"))
+    }
+
     /// Takes the exception that is pending in the context.
     pub(crate) fn caught(ctx: &Ctx<'_>) -> Failure {
         Failure::of_value(&ctx.catch())
     }
 
     /// What was thrown may be anything, and reading it may run the script's code again; whatever cannot be read is left
-    /// out.
+    /// out. `OutOfMemory` says what it looks like: whether memory was refused, the sandbox knows.
     pub(crate) fn of_value(thrown: &Value<'_>) -> Failure {
         let Some(object) = thrown.as_object() else {
-            // An exception that allocating itself failed.
-            if thrown.is_null() {
-                return Failure::new(FailureKind::OutOfMemory, "InternalError: out of memory");
-            }
-            return Failure::new(FailureKind::Threw, cut(display(thrown)));
+            // Where there is no memory for an exception there is null in its place.
+            let kind = if thrown.is_null() { FailureKind::OutOfMemory } else { FailureKind::Threw };
+            return Failure::new(kind, cut(display(thrown)));
         };
         let exception = cut(display(thrown));
         let stack = text(object, "stack").map(|stack| frames(&stack)).unwrap_or_default();
-        let number = object.get::<_, Option<f64>>("number").ok().flatten();
+        let number = object.get::<_, Value<'_>>("number").unwrap_or_else(|_| object.ctx().catch());
+        let number = number.as_number();
         let number =
             number.filter(|number| number.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(number));
         let kind = match exception.as_str() {
-            "InternalError: out of memory" => FailureKind::OutOfMemory,
+            OUT_OF_MEMORY => FailureKind::OutOfMemory,
             _ => FailureKind::Threw,
         };
         Failure { kind, exception, stack, number: number.map(|number| number as u32) }
@@ -89,6 +105,10 @@ pub(crate) fn without_stack<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Value<'js>>
 /// `String(value)`, or JSON for objects that have no text of their own.
 fn display(value: &Value<'_>) -> String {
     let ctx = value.ctx();
+    if let Some(symbol) = value.as_symbol() {
+        let name = symbol.description().ok().and_then(|name| name.as_string()?.to_string().ok());
+        return format!("Symbol({})", name.unwrap_or_default());
+    }
     let string = rquickjs::Coerced::<String>::from_value(value);
     match string {
         // Whatever is too much to write out stays what it is.

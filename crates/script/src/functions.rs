@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use orrery_budget::Budget;
 use orrery_model::{Number, Value};
 use parking_lot::Mutex;
 use rquickjs::function::Args;
@@ -39,6 +40,7 @@ pub struct Functions {
     number: u64,
     functions: Arc<[Function]>,
     memory_bytes: usize,
+    budget: Budget,
     /// What is left of the time that all calls together may take.
     left: Mutex<Duration>,
 }
@@ -57,9 +59,10 @@ thread_local! {
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 impl Functions {
-    pub fn new(functions: Arc<[Function]>, memory_bytes: usize, time: Duration) -> Functions {
+    /// Functions for one query: what they keep in memory is charged to `budget`, which may also end them.
+    pub fn new(functions: Arc<[Function]>, memory_bytes: usize, time: Duration, budget: Budget) -> Functions {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Functions { number, functions, memory_bytes, left: Mutex::new(time) }
+        Functions { number, functions, memory_bytes, budget, left: Mutex::new(time) }
     }
 
     pub fn exists(&self, name: &str) -> bool {
@@ -86,7 +89,13 @@ impl Functions {
                     loaded.len() - 1
                 }
             };
-            loaded[at].call(place, &self.functions[place], arguments, deadline)
+            let until = Until { budget: Some(self.budget.clone()), ..Until::moment(deadline) };
+            let loaded = &mut loaded[at];
+            loaded.sandbox.begin(until, &self.budget)?;
+            let result = loaded.call(place, &self.functions[place], arguments);
+            // The runtime may outlive the query on this thread; what the query is charged may not.
+            loaded.sandbox.end();
+            result
         });
         let mut left = self.left.lock();
         *left = left.saturating_sub(started.elapsed());
@@ -106,14 +115,7 @@ impl Drop for Functions {
 }
 
 impl Loaded {
-    fn call(
-        &mut self,
-        place: usize,
-        function: &Function,
-        arguments: &[Value],
-        deadline: Instant,
-    ) -> Result<Value, Failure> {
-        self.sandbox.set_until(Until::moment(deadline));
+    fn call(&mut self, place: usize, function: &Function, arguments: &[Value]) -> Result<Value, Failure> {
         let (sandbox, saved) = (&self.sandbox, &mut self.functions[place]);
         sandbox.context.with(|ctx| {
             let mut run = || -> rquickjs::Result<Option<Value>> {

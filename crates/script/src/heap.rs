@@ -14,6 +14,10 @@
 //! ```
 //!
 //! Offsets take the place of pointers, so that the lists can be copied as they are.
+//!
+//! A script asks for memory wherever it is, also deep inside of a built-in or of the parser, where QuickJS does not look at
+//! the clock. So this is one more place to ask it ([`Watch`]): a script whose time is over gets no more memory, and what
+//! cannot go on without ends. It is also where a script's memory is charged to its request.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +26,10 @@ use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+use orrery_budget::{Budget, Exceeded, Held};
 use rquickjs::allocator::Allocator;
+
+use crate::limits::Until;
 
 /// Sizes of blocks are multiples of this, and addresses too.
 const UNIT: usize = 16;
@@ -32,10 +39,17 @@ const BLOCK_MIN: usize = HEADER + 16;
 /// Set in the size of a block that is free.
 const FREE: usize = 1;
 const PAGE: usize = 4096;
+/// Address space next to what may be in use: blocks do not fit together without gaps.
+const SLACK: usize = 2;
 /// Touched memory that is kept for the next script.
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// The rest goes back in pieces: the system lets nobody else onto the core while it takes one.
 const GIVEN_BACK_AT_ONCE: usize = 128 * 1024;
+
+/// The request is charged for this much at a time.
+const CHARGED_AT_ONCE: usize = 1024 * 1024;
+/// Smaller blocks are handed out without a look at the clock. QuickJS's own pieces are larger.
+const ASKED_BYTES: usize = 2048;
 
 /// Lists per power of two, as bits.
 const FINE_BITS: u32 = 3;
@@ -52,6 +66,8 @@ struct Blocks {
     top: usize,
     /// The size of the block that ends at `top`; zero when there is none.
     last: usize,
+    /// Of all blocks in use together.
+    in_use: usize,
     /// Which rows of `first` hold a list that is not empty, and which of their lists are.
     coarse: u64,
     fine: [u8; COARSE],
@@ -61,9 +77,33 @@ struct Blocks {
 pub(crate) struct Heap {
     base: NonNull<u8>,
     capacity: usize,
+    /// The most that blocks in use may take together. Blocks do not fit together without gaps, so the stretch is longer.
+    in_use_max: usize,
     /// The highest `top` since memory was last given back.
     touched: usize,
     blocks: Blocks,
+    watch: Option<Watch>,
+    /// Why memory was refused last.
+    refused: Option<Refused>,
+}
+
+/// Whom a heap works for, and how long.
+struct Watch {
+    until: Until,
+    /// What the request is charged, for everything from `from` on.
+    held: Held,
+    from: usize,
+}
+
+/// Why a heap gave no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The script has what it may have.
+    Full,
+    /// Its time is over.
+    Late,
+    /// Its request has what it may have, or all requests together have.
+    Budget(Exceeded),
 }
 
 /// Everything that a heap held at one moment.
@@ -73,12 +113,55 @@ pub(crate) struct Saved {
 }
 
 impl Heap {
-    /// `None` when there is no such stretch of address space.
-    pub(crate) fn new(capacity: usize) -> Option<Heap> {
-        let capacity = capacity.next_multiple_of(PAGE);
+    /// A heap for this much in use. `None` when there is no such stretch of address space.
+    pub(crate) fn new(in_use_max: usize) -> Option<Heap> {
+        let capacity = in_use_max.checked_mul(SLACK)?.next_multiple_of(PAGE);
         let base = NonNull::new(reserve(capacity))?;
-        let blocks = Blocks { top: 0, last: 0, coarse: 0, fine: [0; COARSE], first: [[NONE; FINE]; COARSE] };
-        Some(Heap { base, capacity, touched: 0, blocks })
+        let blocks = Blocks {
+            top: 0,
+            last: 0,
+            in_use: 0,
+            coarse: 0,
+            fine: [0; COARSE],
+            first: [[NONE; FINE]; COARSE],
+        };
+        Some(Heap { base, capacity, in_use_max, touched: 0, blocks, watch: None, refused: None })
+    }
+
+    /// How far the heap is filled.
+    pub(crate) fn top(&self) -> usize {
+        self.blocks.top
+    }
+
+    /// From now on memory is given while there is time, and charged to a request as far as it lies behind `from`.
+    pub(crate) fn watch(&mut self, until: Until, budget: &Budget, from: usize) -> Result<(), Exceeded> {
+        let held = budget.hold(self.blocks.top.saturating_sub(from))?;
+        self.watch = Some(Watch { until, held, from });
+        self.refused = None;
+        Ok(())
+    }
+
+    /// Memory is given without a look at the clock or a charge.
+    pub(crate) fn unwatch(&mut self) {
+        self.watch = None;
+    }
+
+    /// Why memory was refused since the last `watch`, if it was.
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        self.refused
+    }
+
+    /// Whether this many more bytes may be in use.
+    fn admit(&mut self, bytes: usize) -> bool {
+        if self.blocks.in_use.saturating_add(bytes).saturating_add(HEADER) > self.in_use_max {
+            self.refused = Some(Refused::Full);
+            return false;
+        }
+        if bytes >= ASKED_BYTES && self.watch.as_ref().is_some_and(|watch| watch.until.is_over()) {
+            self.refused = Some(Refused::Late);
+            return false;
+        }
+        true
     }
 
     pub(crate) fn save(&self) -> Saved {
@@ -221,6 +304,14 @@ impl Heap {
     /// Moves `top` on to `to`, if there is room.
     fn rise(&mut self, to: usize) -> bool {
         if to > self.capacity {
+            self.refused = Some(Refused::Full);
+            return false;
+        }
+        if let Some(Watch { held, from, .. }) = &mut self.watch
+            && to.saturating_sub(*from) > held.bytes()
+            && let Err(exceeded) = held.resize((to - *from).next_multiple_of(CHARGED_AT_ONCE))
+        {
+            self.refused = Some(Refused::Budget(exceeded));
             return false;
         }
         self.blocks.top = to;
@@ -314,7 +405,12 @@ pub(crate) struct SharedHeap(pub(crate) Rc<RefCell<Heap>>);
 unsafe impl Allocator for SharedHeap {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         let mut heap = self.0.borrow_mut();
-        heap.allocate(size).map_or(std::ptr::null_mut(), |block| heap.address(block))
+        if !heap.admit(size) {
+            return std::ptr::null_mut();
+        }
+        let Some(block) = heap.allocate(size) else { return std::ptr::null_mut() };
+        heap.blocks.in_use += heap.size(block);
+        heap.address(block)
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
@@ -331,6 +427,7 @@ unsafe impl Allocator for SharedHeap {
         let mut heap = self.0.borrow_mut();
         let block = heap.block_at(address);
         let size = heap.size(block);
+        heap.blocks.in_use -= size;
         heap.insert(block, size);
     }
 
@@ -342,16 +439,23 @@ unsafe impl Allocator for SharedHeap {
         let (block, now) = {
             let mut heap = self.0.borrow_mut();
             let block = heap.block_at(address);
+            let now = heap.size(block);
+            if size > now && !heap.admit(size - now) {
+                return std::ptr::null_mut();
+            }
             if heap.resize(block, size) {
+                heap.blocks.in_use = heap.blocks.in_use - now + heap.size(block);
                 return address;
             }
-            (block, heap.size(block))
+            (block, now)
         };
         let moved = self.alloc(bytes);
         if !moved.is_null() {
             // SAFETY: both blocks are in use, and the old one is the shorter: it would not have had to move otherwise.
             unsafe { std::ptr::copy_nonoverlapping(address, moved, now - HEADER) };
-            self.0.borrow_mut().insert(block, now);
+            let mut heap = self.0.borrow_mut();
+            heap.blocks.in_use -= now;
+            heap.insert(block, now);
         }
         moved
     }

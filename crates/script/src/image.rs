@@ -14,17 +14,15 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 use std::time::Instant;
 
+use orrery_budget::{Budget, Held};
 use rquickjs::prelude::Func;
-use rquickjs::{Ctx, Function, Object, Persistent, Runtime, Value};
+use rquickjs::{Ctx, Function, Object, Persistent, Value};
 
 use crate::failure::Failure;
-use crate::heap::{Heap, Saved, SharedHeap};
 use crate::limits::{Limits, Until};
 use crate::sandbox::{self, Sandbox};
 use crate::written::Writer;
 
-/// Address space next to what a script may have: blocks do not fit together without gaps.
-const SLACK: usize = 2;
 /// Documents that wait outside of the script's own memory.
 const WRITTEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The line that ends a log that was cut off.
@@ -42,6 +40,8 @@ pub(crate) struct Turn {
     /// Documents that wait in the queue, by place, and how long they are together.
     written: RefCell<Vec<String>>,
     written_bytes: Cell<usize>,
+    /// What the request is charged for them.
+    held: RefCell<Option<Held>>,
     /// Of `Math.random`: a copied runtime would always throw the same dice.
     random: Cell<u64>,
 }
@@ -67,8 +67,6 @@ pub(crate) struct Image {
     driver: Kept,
     pub(crate) sandbox: Sandbox,
     pub(crate) turn: Rc<Turn>,
-    heap: SharedHeap,
-    pristine: Saved,
 }
 
 thread_local! {
@@ -79,6 +77,7 @@ thread_local! {
 pub(crate) fn with_fresh<T>(
     limits: &Limits,
     until: &Until,
+    budget: &Budget,
     work: impl FnOnce(&Image) -> T,
 ) -> Result<T, Failure> {
     let made_for = (limits.memory_bytes, limits.stack_bytes);
@@ -87,25 +86,23 @@ pub(crate) fn with_fresh<T>(
         IMAGE.try_with(|kept| kept.try_borrow_mut().ok().and_then(|mut kept| kept.take())).ok().flatten();
     let image = match kept.filter(|image| image.made_for == made_for) {
         Some(mut image) => {
-            image.renew(until.clone());
+            image.renew();
             image
         }
         None => Image::new(limits, until.clone())?,
     };
-    let result = work(&image);
-    image.heap.0.borrow_mut().give_back();
+    let result = image.sandbox.begin(until.clone(), budget).map(|()| work(&image));
+    image.sandbox.end();
+    image.sandbox.heap.0.borrow_mut().give_back();
+    image.turn.forget();
     let _ = IMAGE.try_with(|kept| kept.try_borrow_mut().map(|mut kept| kept.replace(image)));
-    Ok(result)
+    result
 }
 
 impl Image {
     fn new(limits: &Limits, until: Until) -> Result<Image, Failure> {
         let late = Cell::new(until.deadline);
-        let no_memory = || sandbox::no_memory(rquickjs::Error::Allocation);
-        let heap = Heap::new(limits.memory_bytes.saturating_mul(SLACK)).ok_or_else(no_memory)?;
-        let heap = SharedHeap(Rc::new(RefCell::new(heap)));
-        let runtime = Runtime::new_with_alloc(heap.clone()).map_err(sandbox::no_memory)?;
-        let sandbox = Sandbox::over(runtime, limits.memory_bytes, limits.stack_bytes, until)?;
+        let mut sandbox = Sandbox::new(limits.memory_bytes, limits.stack_bytes, until)?;
         let turn = Rc::new(Turn {
             late,
             queue_max: Cell::new(0),
@@ -114,6 +111,7 @@ impl Image {
             log: RefCell::default(),
             written: RefCell::default(),
             written_bytes: Cell::default(),
+            held: RefCell::default(),
             random: Cell::new(seed()),
         });
         let (driver, rejection) =
@@ -127,15 +125,14 @@ impl Image {
                 }
             },
         )));
-        let pristine = heap.0.borrow().save();
+        sandbox.keep();
         let made_for = (limits.memory_bytes, limits.stack_bytes);
-        Ok(Image { made_for, driver, sandbox, turn, heap, pristine })
+        Ok(Image { made_for, driver, sandbox, turn })
     }
 
     /// Makes the runtime what it was before its first script.
-    fn renew(&mut self, until: Until) {
-        self.heap.0.borrow_mut().restore(&self.pristine);
-        self.sandbox.set_until(until);
+    fn renew(&mut self) {
+        self.sandbox.renew();
         self.turn.random.set(seed());
     }
 
@@ -158,8 +155,8 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        // What a script has left behind may be half done; the runtime as it was made can be taken apart.
-        self.heap.0.borrow_mut().restore(&self.pristine);
+        // The handles of the driver are given back after this, and count in the runtime as it was kept.
+        self.sandbox.renew_to_end();
         self.sandbox.runtime.set_host_promise_rejection_tracker(None);
     }
 }
@@ -194,14 +191,29 @@ fn make<'js>(ctx: &Ctx<'js>, turn: &Rc<Turn>) -> rquickjs::Result<(Kept, Persist
 }
 
 impl Turn {
-    pub(crate) fn begin(&self, limits: &Limits, late: Instant, logging: bool) {
+    pub(crate) fn begin(&self, limits: &Limits, late: Instant, budget: &Budget, logging: bool) {
+        self.forget();
+        self.held.replace(budget.hold(0).ok());
         self.late.set(late);
         self.queue_max.set(limits.queue);
         self.logging.set(logging);
         self.log_bytes_max.set(limits.log_bytes);
+    }
+
+    /// Nothing of a script outlives it.
+    fn forget(&self) {
         self.log.take();
         self.written.take();
         self.written_bytes.set(0);
+        self.held.take();
+    }
+
+    /// Charges for the documents that wait; false when there is no room for them.
+    fn charge(&self) -> bool {
+        match self.held.borrow_mut().as_mut() {
+            Some(held) => held.resize(self.written_bytes.get()).is_ok(),
+            None => true,
+        }
     }
 
     pub(crate) fn take_log(&self) -> String {
@@ -216,6 +228,10 @@ impl Turn {
         }
         let Some(text) = writer.text(value)? else { return Ok(None) };
         self.written_bytes.set(self.written_bytes.get() + text.len());
+        if !self.charge() {
+            self.written_bytes.set(self.written_bytes.get() - text.len());
+            return Ok(None);
+        }
         let mut written = self.written.borrow_mut();
         written.push(text);
         Ok(Some((written.len() - 1) as f64))
@@ -225,6 +241,7 @@ impl Turn {
     pub(crate) fn take_written(&self, place: f64) -> Option<String> {
         let text = self.written.borrow_mut().get_mut(place as usize).map(std::mem::take)?;
         self.written_bytes.set(self.written_bytes.get() - text.len());
+        self.charge();
         Some(text)
     }
 

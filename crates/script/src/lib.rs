@@ -17,6 +17,8 @@
 //!
 //! Deliberately missing: timers, network, files, modules, attachments.
 
+#[cfg(test)]
+mod builtins;
 mod bytecode;
 mod collection;
 mod failure;
@@ -24,6 +26,7 @@ mod functions;
 mod heap;
 mod image;
 mod limits;
+mod poll;
 mod pool;
 mod priority;
 mod program;

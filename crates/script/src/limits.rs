@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use orrery_budget::Budget;
+
 use crate::priority;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,17 +26,18 @@ pub struct Limits {
     pub log_bytes: usize,
 }
 
-/// How long a script goes on: until a moment, or until nobody waits for it any more.
+/// How long a script goes on: until a moment, or until nobody waits for it any more, or its request has to end.
 #[derive(Debug, Clone)]
 pub struct Until {
     pub deadline: Instant,
     pub gone: Arc<AtomicBool>,
+    pub budget: Option<Budget>,
 }
 
 impl Until {
     /// Until a moment, whoever waits.
     pub fn moment(deadline: Instant) -> Until {
-        Until { deadline, gone: Arc::default() }
+        Until { deadline, gone: Arc::default(), budget: None }
     }
 
     /// Asked in every loop of a script and between its operations.
@@ -44,7 +47,9 @@ impl Until {
     }
 
     pub fn is_over(&self) -> bool {
-        self.gone.load(Ordering::Relaxed) || Instant::now() >= self.deadline
+        self.gone.load(Ordering::Relaxed)
+            || Instant::now() >= self.deadline
+            || self.budget.as_ref().is_some_and(|budget| budget.check().is_err())
     }
 }
 

@@ -1,9 +1,14 @@
 //! The threads that scripts run on: few, apart from those that serve requests, and replaceable.
 //!
-//! QuickJS asks the clock in script code and in regular expressions, and `guards.js` refuses what else could take long.
-//! Should a built-in get stuck all the same, its thread is given up: whoever waits is answered, another thread takes
-//! its place, and the stuck one can no longer commit anything, because it must [`Claim`] the answer first. Threads that
-//! were given up are counted; when too many are, scripts are refused until one of them ends.
+//! Most scripts take milliseconds, and a few threads serve many of them. One that takes longer gives up its place to the
+//! next that waits and goes on beside it, as long as there are not too many of those: whoever fills the threads with
+//! scripts that use up their five seconds holds up no others.
+//!
+//! QuickJS asks the clock in script code and in regular expressions, the heap when it hands out memory, and `guards.js`
+//! bounds what else could take long. Should a built-in get stuck all the same, its thread is given up: whoever waits is
+//! answered, another thread takes its place, and the stuck one gets what nobody else wants of the processor and can no
+//! longer commit anything, because it must [`Claim`] the answer first. Threads that were given up are counted; when too
+//! many are, scripts are refused until one of them ends.
 //!
 //! On Linux scripts run at a lower priority than requests, and at a still lower one once they have taken long
 //! ([`priority`]), so that a script that burns its five seconds on every core leaves the latency of everybody else alone.
@@ -23,11 +28,15 @@ use crate::priority;
 /// Room for QuickJS's own stack limit and for what the database does between a script's turns.
 const THREAD_STACK_BYTES: usize = 4 * 1024 * 1024;
 /// How often running scripts are looked at.
-const WATCH_EVERY: Duration = Duration::from_millis(250);
+const WATCH_EVERY: Duration = Duration::from_millis(50);
+/// A script that has run for longer gives up its place.
+const LONG: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
     pub threads: usize,
+    /// Threads beside those, of scripts that take long.
+    pub long: usize,
     /// Scripts that wait for a thread.
     pub queue: usize,
     /// Threads that may be stuck at the same time.
@@ -41,9 +50,10 @@ impl Default for PoolLimits {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         PoolLimits {
             threads: (2 * cores).clamp(4, 16),
+            long: 32,
             queue: 256,
-            given_up: 4,
-            grace: Duration::from_secs(2),
+            given_up: 32,
+            grace: Duration::from_millis(500),
         }
     }
 }
@@ -113,6 +123,7 @@ struct Job {
 struct Running {
     state: Arc<AtomicU8>,
     refuse: Arc<dyn Fn(Refused) + Send + Sync>,
+    began: Instant,
     give_up_at: Instant,
     thread: i32,
 }
@@ -127,6 +138,14 @@ struct State {
     given_up: usize,
     watched: bool,
     closed: bool,
+}
+
+impl State {
+    /// Whether one more thread may be started for what waits.
+    fn has_room(&self, limits: &PoolLimits) -> bool {
+        let long = self.running.values().filter(|running| running.began.elapsed() > LONG).count();
+        self.threads < limits.threads + long.min(limits.long)
+    }
 }
 
 struct Shared {
@@ -194,7 +213,7 @@ impl Pool {
         state.waiting.push_back(job);
         if state.idle >= state.waiting.len() {
             shared.work.notify_one();
-        } else if state.threads < shared.limits.threads {
+        } else if state.has_room(&shared.limits) {
             spawn_worker(shared, &mut state)?;
         }
         if !state.watched {
@@ -234,7 +253,9 @@ fn spawn_worker(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refused> 
         Err(error) if state.threads > 0 => tracing::warn!(%error, "no further script thread"),
         Err(error) => {
             tracing::error!(%error, "no script thread could be started");
-            state.waiting.pop_back();
+            if let Some(job) = state.waiting.pop_back() {
+                (job.refuse)(Refused::Busy);
+            }
             return Err(Refused::Busy);
         }
     }
@@ -259,16 +280,16 @@ impl Shared {
             if job.gone.load(Ordering::Acquire) {
                 continue;
             }
-            // Nobody waits longer for a thread than a script may take.
             if job.queued.elapsed() > job.time {
                 (job.refuse)(Refused::Busy);
                 continue;
             }
             let number = state.next;
             state.next += 1;
-            let give_up_at = Instant::now() + job.time + self.limits.grace;
+            let began = Instant::now();
+            let give_up_at = began + job.time + self.limits.grace;
             let running =
-                Running { state: job.state.clone(), refuse: job.refuse.clone(), give_up_at, thread };
+                Running { state: job.state.clone(), refuse: job.refuse.clone(), began, give_up_at, thread };
             state.running.insert(number, running);
             drop(state);
             priority::begin();
@@ -286,9 +307,11 @@ impl Shared {
                 state.given_up -= 1;
                 return;
             }
-            if priority::has_fallen() {
+            // The thread may be one too many now, or one that nobody should get.
+            let surplus = state.threads > self.limits.threads && !state.has_room(&self.limits);
+            if priority::has_fallen() || surplus {
                 state.threads -= 1;
-                if !state.waiting.is_empty() {
+                if !state.waiting.is_empty() && state.has_room(&self.limits) {
                     let _ = spawn_worker(&self, &mut state);
                 }
                 return;
@@ -296,7 +319,7 @@ impl Shared {
         }
     }
 
-    /// Gives up threads whose scripts did not stop.
+    /// Gives up threads whose scripts did not stop, answers those who have waited long enough, and finds threads for others.
     fn watch(self: Arc<Shared>) {
         let mut state = self.state.lock();
         loop {
@@ -326,8 +349,18 @@ impl Shared {
                 state.threads -= 1;
                 state.given_up += 1;
                 (running.refuse)(Refused::Stuck);
-                if !state.waiting.is_empty() {
-                    let _ = spawn_worker(&self, &mut state);
+            }
+            // Nobody waits longer for a thread than a script may take.
+            state.waiting.retain(|job| {
+                let waits = job.queued.elapsed() <= job.time;
+                if !waits {
+                    (job.refuse)(Refused::Busy);
+                }
+                waits && !job.gone.load(Ordering::Acquire)
+            });
+            for _ in state.idle..state.waiting.len() {
+                if !state.has_room(&self.limits) || spawn_worker(&self, &mut state).is_err() {
+                    break;
                 }
             }
         }
@@ -352,7 +385,7 @@ mod tests {
     }
 
     fn pool(threads: usize, queue: usize, given_up: usize) -> Pool {
-        Pool::new(PoolLimits { threads, queue, given_up, grace: Duration::from_millis(10) })
+        Pool::new(PoolLimits { threads, long: 0, queue, given_up, grace: Duration::from_millis(10) })
     }
 
     #[test]
@@ -386,6 +419,41 @@ mod tests {
         assert_eq!(wait(pool.run(Duration::from_secs(9), |claim| claim.take())), Ok(true));
         release.send(()).unwrap();
         assert!(!effect.recv().unwrap(), "a job that was given up must not claim its answer");
+    }
+
+    #[test]
+    fn jobs_that_take_long_hold_up_no_others_until_there_are_too_many_of_them() {
+        let limits = PoolLimits { threads: 1, long: 3, queue: 8, given_up: 8, grace: Duration::from_secs(9) };
+        let pool = Pool::new(limits);
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let start = |place: i32| {
+            let held = held.clone();
+            pool.run(Duration::from_secs(99), move |_| {
+                while held.lock().try_recv().is_err() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                place
+            })
+        };
+        let mut long: Vec<_> = (0..3).map(start).collect();
+        assert_eq!(
+            wait(pool.run(Duration::from_secs(30), |_| 7)),
+            Ok(7),
+            "three are long, one place is left"
+        );
+        long.push(start(3));
+        let began = Instant::now();
+        while pool.shared.state.lock().running.len() < 4 {
+            assert!(began.elapsed() < Duration::from_secs(30), "it finds the place");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(wait(pool.run(Duration::from_millis(200), |_| 8)), Err(Refused::Busy));
+        for _ in 0..4 {
+            release.send(()).unwrap();
+        }
+        assert_eq!(long.into_iter().map(wait).collect::<Vec<_>>(), (0..4).map(Ok).collect::<Vec<_>>());
+        assert_eq!(wait(pool.run(Duration::from_secs(30), |_| 9)), Ok(9));
     }
 
     #[test]

@@ -76,13 +76,15 @@ fn set_long() {
     }
 }
 
-/// The bottom, for a thread that was given up and still runs.
+/// The bottom, for a thread that was given up and still runs: what nobody else wants of the processor.
 #[cfg(target_os = "linux")]
 pub(crate) fn lowest(thread: i32) {
     if let Ok(thread) = u32::try_from(thread) {
-        // SAFETY: as above.
+        // SAFETY: as above; the struct lives on this stack and is read by the call.
         unsafe {
             libc::setpriority(libc::PRIO_PROCESS, thread, NICE_STUCK);
+            let param: libc::sched_param = std::mem::zeroed();
+            libc::sched_setscheduler(thread as libc::pid_t, libc::SCHED_IDLE, &param);
         }
     }
 }

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use orrery_budget::Budget;
+
 use crate::bytecode;
 use crate::failure::{Failure, FailureKind};
 use crate::limits::{Limits, Until};
@@ -35,7 +37,9 @@ impl Program {
         let file: String = format!("{name}.js").chars().filter(|c| !c.is_control()).collect();
         let limits = Limits::default();
         let deadline = Instant::now() + COMPILE_TIME_MAX;
-        let sandbox = Sandbox::new(limits.memory_bytes, limits.stack_bytes, Until::moment(deadline))?;
+        let until = Until::moment(deadline);
+        let sandbox = Sandbox::new(limits.memory_bytes, limits.stack_bytes, until.clone())?;
+        sandbox.begin(until, &Budget::unlimited())?;
         let attempt = |source: &str| {
             sandbox.context.with(|ctx| {
                 bytecode::compile(&ctx, source, &file)

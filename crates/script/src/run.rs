@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use rquickjs::{Array, Ctx, Object, Value};
+use orrery_budget::{Budget, Held};
+use rquickjs::{Array, Ctx, Function, Object, Value};
 
 use crate::bytecode;
 use crate::collection::{Collection, Operation, OperationError, Options};
@@ -31,11 +32,13 @@ pub struct Call<'a> {
 }
 
 /// What a script leaves behind.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Finished {
     /// JSON; `None` when it never set one.
     pub response_body: Option<String>,
     pub request_body: Option<String>,
+    /// What the request is charged for the two.
+    pub held: Option<Held>,
 }
 
 #[derive(Debug)]
@@ -45,21 +48,25 @@ pub struct Report {
     pub log: String,
 }
 
-/// Runs a script on this thread until it is done or fails, or its time is over.
-pub fn run(call: &Call<'_>, limits: &Limits, until: &Until, collection: &mut dyn Collection) -> Report {
-    let report = image::with_fresh(limits, until, |image| {
+/// Runs a script on this thread until it is done or fails, or its time is over. What it keeps in memory is charged to
+/// `budget` while it runs, and its answer as long as that lives.
+pub fn run(
+    call: &Call<'_>,
+    limits: &Limits,
+    until: &Until,
+    budget: &Budget,
+    collection: &mut dyn Collection,
+) -> Report {
+    let report = image::with_fresh(limits, until, budget, |image| {
         let late = until.deadline.checked_sub(limits.time / LAST_PART).unwrap_or(until.deadline);
-        image.turn.begin(limits, late, call.logging);
+        image.turn.begin(limits, late, budget, call.logging);
         let sandbox = &image.sandbox;
         let outcome = sandbox.context.with(|ctx| {
             let script = Script::start(&ctx, call, image);
-            match script.and_then(|script| script.drive(&ctx, call, limits, until, collection)) {
+            match script.and_then(|script| script.drive(&ctx, call, limits, until, budget, collection)) {
                 Ok(finished) => Ok(finished),
                 Err(Ended::Exception) => Err(sandbox.failure(&ctx)),
-                Err(Ended::Failure(failure)) if sandbox.timed_out() => {
-                    Err(Failure { stack: failure.stack, ..Failure::timed_out() })
-                }
-                Err(Ended::Failure(failure)) => Err(failure),
+                Err(Ended::Failure(failure)) => Err(sandbox.ended(failure)),
             }
         });
         Report { outcome, log: image.turn.take_log() }
@@ -119,6 +126,7 @@ impl<'js> Script<'js> {
         call: &Call<'_>,
         limits: &Limits,
         until: &Until,
+        budget: &Budget,
         collection: &mut dyn Collection,
     ) -> Result<Finished, Ended> {
         let mut operations = 0;
@@ -150,6 +158,10 @@ impl<'js> Script<'js> {
                 Ok(done) => {
                     let () = self.driver.done.call((done.resource, done.continuation, done.not_modified))?;
                 }
+                Err(error) if collection.is_over() => {
+                    let failure = Failure::new(FailureKind::Threw, format!("Error: {}", error.message));
+                    return Err(Ended::Failure(Failure { number: Some(u32::from(error.status)), ..failure }));
+                }
                 Err(error) => {
                     let thrown = failure::without_stack(ctx)?;
                     let () = self.driver.fail.call((thrown, error.status, error.message))?;
@@ -157,20 +169,34 @@ impl<'js> Script<'js> {
             }
         }
         if let Some(problem) = self.driver.problem.call::<_, Option<Object<'js>>>(())? {
-            return Err(Ended::Failure(Failure::of_value(&problem.get::<_, Value<'js>>("reason")?)));
+            let reason = problem.get::<_, Value<'js>>("reason")?;
+            return Err(Ended::Failure(Failure::of_value(&reason)));
         }
-        let response_body: Option<String> = self.driver.body.call(())?;
+        let response_body = self.body(&self.driver.body, limits)?;
         let request_body = match call.request_body {
-            Some(_) => self.driver.request_body.call(())?,
+            Some(_) => self.body(&self.driver.request_body, limits)?,
             None => None,
         };
-        let longest = response_body.as_ref().map_or(0, String::len);
-        if longest > limits.result_bytes {
-            let message =
-                format!("Error: The response is {longest} bytes long; {} are allowed.", limits.result_bytes);
-            return Err(Ended::Failure(Failure::new(FailureKind::ResultTooLarge, message)));
+        let bytes = [&response_body, &request_body].into_iter().flatten().map(String::len).sum();
+        let held = budget.hold(bytes).map_err(|exceeded| Ended::Failure(Failure::exceeded(exceeded)))?;
+        Ok(Finished { response_body, request_body, held: Some(held) })
+    }
+
+    /// A body that the script leaves behind, unless it is too long.
+    fn body(&self, body: &Function<'js>, limits: &Limits) -> Result<Option<String>, Ended> {
+        let most = limits.result_bytes;
+        let too_long = |length: usize| {
+            let message = format!("Error: The response is {length} bytes long; {most} are allowed.");
+            Ended::Failure(Failure::new(FailureKind::ResultTooLarge, message))
+        };
+        // Characters are counted first, so that nothing is made of what is far too long.
+        let body: Value<'js> = body.call((most as f64,))?;
+        if let Some(length) = body.as_number() {
+            return Err(too_long(length as usize));
         }
-        Ok(Finished { response_body, request_body })
+        let Some(body) = body.as_string() else { return Ok(None) };
+        let body = body.to_string()?;
+        if body.len() > most { Err(too_long(body.len())) } else { Ok(Some(body)) }
     }
 }
 

@@ -77,6 +77,12 @@ impl Writer {
         }
     }
 
+    /// Whether a value is an array itself, and nothing that stands in for one.
+    pub(crate) fn is_array(&self, value: &Value<'_>) -> bool {
+        // SAFETY: the value is alive, and an object.
+        value.is_object() && unsafe { qjs::JS_GetClassID(value.as_raw()) } == self.array
+    }
+
     /// `None`: not plain data.
     pub(crate) fn text(&self, value: &Value<'_>) -> Result<Option<String>> {
         let mut out = Text { bytes: Vec::with_capacity(256), values: 0 };

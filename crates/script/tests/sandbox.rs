@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use orrery_budget::Budget;
 use orrery_model::{Number, Value};
 use orrery_script::{
     Call, Collection, Done, FailureKind, Function, Functions, Limits, Operation, OperationError, Options,
@@ -39,7 +40,20 @@ impl Collection for Documents {
     }
 }
 
+/// Of what has no text of its own.
+const NO_TEXT: &str = "an exception without a text";
+
 fn run_with(source: &str, arguments: &str, limits: Limits, documents: &mut Documents) -> Report {
+    run_under(source, arguments, limits, &Budget::unlimited(), documents)
+}
+
+fn run_under(
+    source: &str,
+    arguments: &str,
+    limits: Limits,
+    budget: &Budget,
+    documents: &mut Documents,
+) -> Report {
     let program = Program::compile("test", source).unwrap_or_else(|failure| panic!("{failure:?}"));
     let call = Call {
         program: &program,
@@ -53,7 +67,7 @@ fn run_with(source: &str, arguments: &str, limits: Limits, documents: &mut Docum
         usage: "u",
         logging: true,
     };
-    run(&call, &limits, &Until::moment(Instant::now() + limits.time), documents)
+    run(&call, &limits, &Until::moment(Instant::now() + limits.time), budget, documents)
 }
 
 fn answer(source: &str, arguments: &str) -> String {
@@ -188,6 +202,71 @@ fn thrown_errors_say_line_column_and_code() {
 }
 
 #[test]
+fn whatever_is_thrown_is_told_as_it_is() {
+    for (thrown, told) in [
+        ("null", "null"),
+        ("undefined", "undefined"),
+        ("1", "1"),
+        ("''", ""),
+        ("12345678901234567890n", "12345678901234567890"),
+        ("Symbol('s')", "Symbol(s)"),
+        ("Symbol()", "Symbol()"),
+        ("{ toString() { throw 1; } }", NO_TEXT),
+        ("{ toString() { return {}; }, valueOf() { return {}; } }", NO_TEXT),
+        ("{ get toString() { throw 1; }, get stack() { throw 2; }, get number() { throw 3; } }", NO_TEXT),
+        ("{ toString: null, valueOf: null }", NO_TEXT),
+        ("Object.create(null)", NO_TEXT),
+        ("(function () { var r = Proxy.revocable({}, {}); r.revoke(); return r.proxy; })()", NO_TEXT),
+        ("new Proxy({}, { get() { throw null; } })", NO_TEXT),
+        ("{ stack: Symbol('x'), number: Symbol('y'), message: 'm' }", r#"{"message":"m"}"#),
+        ("[1, [2]]", "1,2"),
+    ] {
+        // Thrown at once, in a callback, and where nobody could catch it.
+        for source in [
+            format!("function () {{ throw {thrown}; }}"),
+            format!("function () {{ __.readDocument('x', function () {{ throw {thrown}; }}); }}"),
+            format!("async function () {{ await 1; throw {thrown}; }}"),
+            format!("function () {{ getContext().abort({thrown}); }}"),
+        ] {
+            let expected = match (thrown, source.contains("abort")) {
+                ("undefined", true) => "Error: The script was aborted.",
+                _ => told,
+            };
+            let failure = failure(&source);
+            assert_eq!(
+                (failure.kind, failure.exception.as_str()),
+                (FailureKind::Threw, expected),
+                "{source}"
+            );
+        }
+    }
+    let full = failure("function () { var a = []; for (;;) a.push(new Array(1000).fill(1)); }");
+    assert!(matches!(full.kind, FailureKind::OutOfMemory | FailureKind::TimedOut), "{full:?}");
+}
+
+#[test]
+fn what_a_script_keeps_is_charged_to_its_request() {
+    let pool = orrery_budget::MemoryPool::new(32 * 1024 * 1024);
+    let budget = Budget::new(pool.clone());
+    let limits = Limits { time: Duration::from_secs(5), ..Limits::default() };
+    let mut documents = Documents::default();
+    let mut ended = |source: &str| {
+        let report = run_under(source, "[]", limits, &budget, &mut documents);
+        let in_use = pool.taken_bytes();
+        assert_eq!((budget.used_bytes(), in_use < 1024 * 1024), (0, true), "{source}");
+        report.outcome.map(|finished| finished.response_body)
+    };
+    let greedy =
+        ended("function () { var a = []; for (;;) a.push('x'.repeat(1e5) + a.length); }").unwrap_err();
+    assert!(
+        matches!(greedy.kind, FailureKind::Exceeded(orrery_budget::Exceeded::RequestMemory { .. })),
+        "{greedy:?}"
+    );
+    assert!(greedy.exception.contains("16 MB"), "{greedy:?}");
+    assert_eq!(ended("function () {}").unwrap(), None, "the next one finds everything free");
+}
+
+#[test]
 fn nothing_that_fails_later_is_forgotten() {
     assert_eq!(failure("async function () { throw new Error('late'); }").exception, "Error: late");
     assert_eq!(failure("() => { (async () => { throw new Error('lost'); })(); }").exception, "Error: lost");
@@ -268,32 +347,24 @@ fn late_operations_are_not_accepted() {
     let report = run_with(source, "[]", Limits { queue: 50, ..limits }, &mut Documents::default());
     assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some("50"));
     let source = "function () { var n = 0; (function next() { if (!__.createDocument(__.getSelfLink(), { id: String(n++) }, next)) __.response.setBody('stopped'); })(); }";
+    // Short enough that the limit of operations is not met first, on a fast machine either.
+    let limits = Limits { time: Duration::from_millis(100), ..limits };
     let report = run_with(source, "[]", limits, &mut Documents::default());
     assert_eq!(report.outcome.unwrap().response_body.as_deref(), Some("\"stopped\""));
 }
 
 #[test]
 fn runaway_scripts_are_stopped() {
+    // Those that harm without the API are in `tests/scripts/bombs.txt`.
     for source in [
-        "function () { for (;;); }",
-        "function () { while (true) { try { for (;;); } catch (e) {} } }",
         "async function () { for (;;) await 1; }",
         "function () { (function next() { __.readDocuments(__.getSelfLink(), {}, next); })(); for (;;); }",
         "function () { (function again() { Promise.resolve().then(again); })(); }",
-        "function () { /(a+)+b/.test('a'.repeat(5000)); }",
-        "function () { 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.match(/^(([a-z])+.)+[A-Z]([a-z])+$/); for (;;); }",
-        "function () { new Proxy({}, { get() { for (;;); } }).x; }",
         "function () { __.createDocument(__.getSelfLink(), { toJSON() { for (;;); } }); }",
-        // Short in memory, endless to walk.
-        "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; JSON.stringify(q); }",
-        "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; JSON.stringify(q, null, 2); }",
-        "function () { var o = {}; for (var i = 0; i < 60; i++) o = { a: o, b: o }; JSON.stringify(o, ['b', 'a']); }",
         "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; __.createDocument(__.getSelfLink(), { q }); }",
         "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; console.log(q); }",
         "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; __.response.setBody(q); }",
-        "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; q.flat(Infinity); }",
-        "function () { throw { toString() { for (;;); } }; }",
-        "function () { [3, 2, 1].sort(() => { for (;;); }); }",
+        "function () { __.readDocument('x', function () { for (;;); }); }",
     ] {
         assert_eq!(failure(source).kind, FailureKind::TimedOut, "{source}");
     }
@@ -302,23 +373,10 @@ fn runaway_scripts_are_stopped() {
 #[test]
 fn greedy_scripts_are_refused_memory_and_stack() {
     for source in [
-        "function () { var a = []; for (;;) a.push(new Array(1000).fill(1)); }",
-        "function () { var s = 'x'; for (;;) s += s; }",
-        "function () { 'x'.repeat(2 ** 29); }",
         "function () { new ArrayBuffer(2 ** 31); }",
         "function () { return (function f() { return f() + 1; })(); }",
         "function () { var a = []; a[0] = a; for (var i = 0, o = {}; ; i++) o = { o }; }",
         "function () { var o = {}; for (var i = 0; i < 100000; i++) o = { o }; __.response.setBody(o); }",
-        "function () { new Array(4294967295).indexOf(1); }",
-        "function () { Array.prototype.includes.call({ length: 2 ** 53 - 1 }, 1); }",
-        "function () { new Array(4294967295).join('x'); }",
-        "function () { var a = 'a'.repeat(4e6); (a + a).indexOf(a + 'b'); }",
-        "function () { JSON.parse('['.repeat(1e6)); }",
-        "function () { String(new Array(4294967295)); }",
-        "function () { String.raw({ raw: { length: 2 ** 53 - 1 } }); }",
-        "function () { new Array(4294967295).values().drop(4294967290).next(); }",
-        "function () { [].concat(new Array(4294967295), new Array(4294967295)); }",
-        "function () { '\\u0301\\u0316'.repeat(300000).normalize('NFD'); }",
         "function () { var q = []; for (var i = 0; i < 60; i++) q = [q, q]; throw { q }; }",
     ] {
         // On a slow machine the clock may be faster than the allocator.
@@ -327,42 +385,14 @@ fn greedy_scripts_are_refused_memory_and_stack() {
 }
 
 #[test]
-fn what_is_guarded_still_does_what_it_should() {
-    for (expression, expected) in [
-        ("[1, [2, [3, [4]]], , 5].flat()", "[1,2,[3,[4]],5]"),
-        ("[1, [2, [3, [4]]]].flat(Infinity)", "[1,2,3,4]"),
-        ("[[1, 2], [3]].flat(0)", "[[1,2],[3]]"),
-        ("[[1], [2]].flat('1')", "[1,2]"),
-        (
-            "[[].flat.length, [].flat.name, JSON.stringify.length, JSON.stringify.name]",
-            r#"[0,"flat",3,"stringify"]"#,
-        ),
-        ("[[1].concat([2], 3, [[4]]), [].concat.length]", "[[1,2,3,[4]],1]"),
-        (
-            "JSON.stringify({ b: 1, a: { c: 2, b: 3 }, c: [{ a: 1, d: 2 }] }, ['a', 'c', 'b'])",
-            r#""{\"a\":{\"c\":2,\"b\":3},\"c\":[{\"a\":1}],\"b\":1}""#,
-        ),
-        (
-            "JSON.stringify({ a: [1, { b: 2 }] }, null, 1)",
-            r#""{\n \"a\": [\n  1,\n  {\n   \"b\": 2\n  }\n ]\n}""#,
-        ),
-        ("JSON.stringify({ a: 1, b: 2 }, (k, v) => (k === 'a' ? undefined : v))", r#""{\"b\":2}""#),
-        (
-            "[JSON.stringify(undefined) === undefined, JSON.stringify('x'), JSON.stringify(0.000001), JSON.stringify([1e21, -1e-7])]",
-            r#"[true,"\"x\"","0.000001","[1e+21,-1e-7]"]"#,
-        ),
-        ("String.raw`a\\n${1}b`", r#""a\\n1b""#),
-        ("Array.from([1, 2, 3, 4].values().drop(2))", "[3,4]"),
-        ("'e\\u0301'.normalize('NFC').length", "1"),
-    ] {
-        check(&format!("function () {{ __.response.setBody({expression}); }}"), expected);
-    }
-}
-
-#[test]
 fn a_body_larger_than_an_answer_may_be_fails() {
-    let failure = failure("function () { __.response.setBody('x'.repeat(5e6)); }");
-    assert_eq!(failure.kind, FailureKind::ResultTooLarge);
+    for source in [
+        "function () { __.response.setBody('x'.repeat(5e6)); }",
+        "function () { __.response.setBody('ü'.repeat(3e6)); }",
+    ] {
+        let report = run_with(source, "[]", Limits::default(), &mut Documents::default());
+        assert_eq!(report.outcome.unwrap_err().kind, FailureKind::ResultTooLarge, "{source}");
+    }
 }
 
 #[test]
@@ -406,7 +436,7 @@ fn functions(list: &[(&str, &str)], time: Duration) -> Functions {
             program: Program::compile(name, source).unwrap(),
         })
         .collect();
-    Functions::new(list.into(), 16 * 1024 * 1024, time)
+    Functions::new(list.into(), 16 * 1024 * 1024, time, Budget::unlimited())
 }
 
 #[test]
@@ -550,7 +580,7 @@ fn a_script_that_nobody_waits_for_is_stopped() {
         gone.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     let started = Instant::now();
-    let report = run(&call, &Limits::default(), &until, &mut Documents::default());
+    let report = run(&call, &Limits::default(), &until, &Budget::unlimited(), &mut Documents::default());
     assert_eq!(report.outcome.unwrap_err().kind, FailureKind::TimedOut);
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     leaves.join().unwrap();

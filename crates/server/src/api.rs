@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use orrery_budget::MemoryPool;
 
 pub use crate::client::Client;
 use crate::metrics::StoreFigures;
@@ -27,9 +29,19 @@ pub trait Api: Send + Sync + 'static {
     /// called before [`handle`](Api::handle).
     fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client);
 
-    /// Whether a request may keep a thread busy for long enough that its client could lose patience.
-    fn may_take_long(&self, _: &HeaderMap) -> bool {
+    /// The memory that all requests share.
+    fn memory(&self) -> &Arc<MemoryPool>;
+
+    /// Whether a request may keep a thread busy for long enough that its client could lose patience, or have a large
+    /// answer.
+    fn may_take_long(&self, _: &Method, _: &Uri, _: &HeaderMap) -> bool {
         false
+    }
+
+    /// The refusal of a request whose body is not worth waiting for. Asked when the body has not arrived together with the
+    /// headers.
+    fn refuse_head(&self, _: &Parts) -> Option<Response<Bytes>> {
+        None
     }
 
     /// Answers every request, also with errors.
@@ -47,8 +59,11 @@ pub trait Api: Send + Sync + 'static {
 /// What lies behind the api: asked for health and figures, closed at the end.
 pub trait Backend: Send + Sync + 'static {
     fn figures(&self) -> StoreFigures;
-    /// Figures of the account in the text format of Prometheus, added to those of the transport.
-    fn account_metrics(&self, _: &mut String) {}
+    /// Figures of the account in the text format of Prometheus, added to those of the transport; with the names of databases
+    /// and containers if `named`.
+    fn account_metrics(&self, _: &mut String, named: bool) {
+        let _ = named;
+    }
     fn close(&self) -> anyhow::Result<()>;
 }
 
@@ -92,6 +107,10 @@ pub enum Refusal {
     /// A defect: the handler panicked.
     Defect,
     TlsRequired,
+    /// The name that the request is addressed to is none.
+    HostInvalid,
+    /// The name is not one that this server answers to.
+    HostForeign,
 }
 
 impl Refusal {
@@ -126,6 +145,16 @@ impl Refusal {
                 StatusCode::FORBIDDEN,
                 r#"{"code":"Forbidden","message":"This server takes TLS connections only; use https"}"#,
                 "tls_required",
+            ),
+            Refusal::HostInvalid => (
+                StatusCode::BAD_REQUEST,
+                r#"{"code":"BadRequest","message":"The Host header, or the authority of the URL, is no host name"}"#,
+                "host_invalid",
+            ),
+            Refusal::HostForeign => (
+                StatusCode::FORBIDDEN,
+                r#"{"code":"Forbidden","message":"While the well-known key is in force this server answers to loopback names only (localhost, 127.0.0.1, [::1]), because any web page could use that key under a name of its own. Allow the name that you use with --allowed-hosts NAME, or give the server a key of its own: orrery key new"}"#,
+                "host_foreign",
             ),
         }
     }

@@ -54,7 +54,22 @@ pub fn load_or_make(data_dir: &Path, further_names: &[String]) -> Result<KeptCer
     }
 }
 
-/// For a server without a directory: a pair that lives as long as the process.
+/// For a server that keeps nothing: the pair of the data directory that it would have used, which is the one that
+/// `orrery cert` exports. A process without a home, or on a disk that cannot be written, gets one in memory.
+pub fn of_ephemeral(data_dir: &Path, further_names: &[String]) -> Result<KeptCertificate> {
+    if data_dir.is_relative() {
+        return make_ephemeral(further_names);
+    }
+    load_or_make(data_dir, further_names).or_else(|error| {
+        tracing::warn!(
+            error = format!("{error:#}"),
+            "using a certificate for this run only; `orrery cert` does not know it"
+        );
+        make_ephemeral(further_names)
+    })
+}
+
+/// A pair that lives as long as the process.
 pub fn make_ephemeral(further_names: &[String]) -> Result<KeptCertificate> {
     make(usual_names(further_names))
 }
@@ -220,6 +235,16 @@ mod tests {
         let problem = format!("{:#}", load_or_make(directory.path(), &[]).unwrap_err());
         assert!(problem.contains("tls.pem is damaged"), "{problem}");
         assert!(path.exists());
+    }
+
+    #[test]
+    fn a_server_that_keeps_nothing_presents_what_can_be_exported() {
+        let directory = tempfile::tempdir().unwrap();
+        let presented = of_ephemeral(directory.path(), &[]).unwrap();
+        assert_eq!(load_or_make(directory.path(), &[]).unwrap(), presented);
+        // Nowhere to keep it: beside the program, or below a file.
+        assert!(of_ephemeral(Path::new("orrery-data"), &[]).is_ok() && !Path::new("orrery-data").exists());
+        assert!(of_ephemeral(&directory.path().join(FILE_NAME).join("x"), &[]).is_ok());
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Drop for Waiting {
 /// Whether the other side of a socket has closed it, or the half that it sends on; also with bytes still unread, such as
 /// the farewell of TLS.
 #[cfg(target_os = "linux")]
-fn has_hung_up(socket: RawFd) -> bool {
+pub(crate) fn has_hung_up(socket: RawFd) -> bool {
     const ENDED: libc::c_short = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
     let mut asked = libc::pollfd { fd: socket, events: libc::POLLRDHUP, revents: 0 };
     // SAFETY: one struct that lives on this stack; a time of zero returns at once. A number that is no open file is answered
@@ -69,6 +69,6 @@ fn has_hung_up(socket: RawFd) -> bool {
 
 /// Other systems do not tell the end of a connection from bytes that wait to be read.
 #[cfg(not(target_os = "linux"))]
-fn has_hung_up(_: RawFd) -> bool {
+pub(crate) fn has_hung_up(_: RawFd) -> bool {
     false
 }

@@ -6,20 +6,28 @@
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use orrery_budget::Budget;
+use tokio::sync::Semaphore;
 
+use crate::answer::Answer;
 use crate::api::{Api, Client, ConnectionInfo, Refusal, SharedBackend, Summary};
-use crate::limits::{BODIES_BYTES_MAX, DISCARDED_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX};
+use crate::config::{Config, Keys};
+use crate::deadline::within;
+use crate::hosts::Hosts;
+use crate::limits::{LONG_REQUESTS_MAX, LONG_REQUESTS_WAIT, REQUESTS_IN_FLIGHT_MAX};
 use crate::log::LogSink;
 use crate::metrics::Metrics;
 use crate::request_log::{Line, RequestLog};
+use crate::upload::{self, Unreceived};
 use crate::watch::Watch;
 
 const ACTIVITY_ID: &str = "x-ms-activity-id";
@@ -43,55 +51,54 @@ pub struct Dispatcher<A> {
     pub request_log: RequestLog,
     pub log: LogSink,
     pub request_timeout: Duration,
-    /// Bytes of bodies being received in more than one piece.
-    bodies_bytes: AtomicUsize,
+    hosts: Hosts,
+    keys: Keys,
+    metrics_auth: bool,
+    /// Requests that may take long and are being answered.
+    long: Semaphore,
 }
 
 impl<A: Api> Dispatcher<A> {
-    pub fn new(
-        api: A,
-        backend: SharedBackend,
-        request_log: RequestLog,
-        log: LogSink,
-        request_timeout: Duration,
-    ) -> Self {
-        let metrics = Metrics::new(A::NAME);
+    pub fn new(api: A, backend: SharedBackend, config: &Config, log: LogSink) -> Self {
         Dispatcher {
             api,
             backend,
-            metrics,
-            request_log,
+            metrics: Metrics::new(A::NAME),
+            request_log: RequestLog::new(&config.log, log.clone()),
             log,
-            request_timeout,
-            bodies_bytes: AtomicUsize::new(0),
+            request_timeout: config.request_timeout,
+            hosts: Hosts::new(config),
+            keys: config.keys.clone(),
+            metrics_auth: config.metrics_auth,
+            long: Semaphore::new(LONG_REQUESTS_MAX),
         }
     }
 
+    /// Answers a request of a connection. `long`: what [`Api::may_take_long`] said about it.
     pub async fn answer(
         &self,
         request: Request<Incoming>,
         connection: ConnectionInfo,
         client: Client,
-        watch: &Watch,
-    ) -> Result<Response<Bytes>, HungUp> {
+        watch: &Arc<Watch>,
+        long: bool,
+    ) -> Result<Response<Answer>, HungUp> {
         let began = Instant::now();
         let in_flight = InFlight::enter(&self.metrics, watch);
         if let Some(response) = self.own_path(&request) {
-            return Ok(response);
+            return Ok(self.dressed(response, watch));
         }
-        let method = request.method().clone();
-        let uri = request.uri().clone();
+        let (head, body) = request.into_parts();
+        let method = head.method.clone();
+        let uri = head.uri.clone();
         let (response, summary) = if in_flight.before >= REQUESTS_IN_FLIGHT_MAX as i64 {
             self.refuse(Refusal::Overloaded)
+        } else if let Err(refusal) = self.hosts.check(&head.headers, &head.uri) {
+            self.refuse(refusal)
         } else {
-            match self.receive(request).await {
-                Ok(mut request) => {
-                    self.api.attach(&mut request, connection, client);
-                    self.handle(request).await
-                }
-                Err(refusal) => self.refuse(refusal),
-            }
+            self.received(head, body, connection, client, watch, long).await
         };
+        let response = self.dressed(response, watch);
         if let Some(fault) = &summary.fault
             && !fault.delay.is_zero()
         {
@@ -121,6 +128,74 @@ impl<A: Api> Dispatcher<A> {
         }
     }
 
+    async fn received(
+        &self,
+        head: Parts,
+        body: Incoming,
+        connection: ConnectionInfo,
+        client: Client,
+        watch: &Watch,
+        long: bool,
+    ) -> (Response<Bytes>, Summary) {
+        let upload =
+            match upload::receive(&self.api, self.api.memory(), self.request_timeout, &head, body).await {
+                Ok(upload) => upload,
+                Err(Unreceived::Refused(refusal)) => {
+                    if refusal == Refusal::BodyTooLarge {
+                        self.metrics.bodies_refused.fetch_add(1, Relaxed);
+                    }
+                    return self.refuse(refusal);
+                }
+                Err(Unreceived::Unwanted(response)) => {
+                    let summary = self.api.summary(&response);
+                    return (closing(*response), summary);
+                }
+            };
+        if long && !self.has_room(watch) {
+            return self.refuse(Refusal::Overloaded);
+        }
+        let _turn = match long {
+            false => None,
+            true => match within(LONG_REQUESTS_WAIT, self.long.acquire()).await {
+                Some(turn) => turn.ok(),
+                None => return self.refuse(Refusal::Overloaded),
+            },
+        };
+        let mut request = Request::from_parts(head, upload.bytes);
+        self.api.attach(&mut request, connection, client);
+        self.handle(request).await
+    }
+
+    /// Whether there is memory for work that may need much, and for its answer. Short work goes on without.
+    fn has_room(&self, watch: &Watch) -> bool {
+        let pool = self.api.memory();
+        let (limit, connections) = (pool.limit_bytes(), watch.connections());
+        let nearly = |taken: usize, limit: usize| taken > limit / 16 * 15;
+        if nearly(connections.unread_bytes(), limit / 2) {
+            connections.end_longest_unread();
+            return false;
+        }
+        !nearly(pool.taken_bytes(), limit)
+    }
+
+    /// The response with its body as the network takes it, or a refusal if there is no room for one more unread answer.
+    fn dressed(&self, response: Response<Bytes>, watch: &Arc<Watch>) -> Response<Answer> {
+        let (mut parts, body) = response.into_parts();
+        let budget = parts.extensions.remove::<Budget>();
+        match Answer::new(body, watch, self.api.memory(), budget) {
+            Ok(answer) => Response::from_parts(parts, answer),
+            Err(_) => {
+                self.metrics.answers_refused.fetch_add(1, Relaxed);
+                self.refused(Refusal::Overloaded, watch)
+            }
+        }
+    }
+
+    /// A refusal for a request that nobody looked at.
+    pub fn refused(&self, refusal: Refusal, watch: &Arc<Watch>) -> Response<Answer> {
+        self.refuse(refusal).0.map(|body| Answer::small(body, watch))
+    }
+
     async fn handle(&self, request: Request<Bytes>) -> (Response<Bytes>, Summary) {
         // Pinned here and passed on by reference: the future is some kilobytes, and wrappers that own it would each copy it.
         let future = pin!(self.api.handle(request));
@@ -138,79 +213,13 @@ impl<A: Api> Dispatcher<A> {
     }
 
     fn refuse(&self, refusal: Refusal) -> (Response<Bytes>, Summary) {
-        let mut response = self.api.refuse(refusal);
-        if refusal != Refusal::Overloaded && refusal != Refusal::Defect {
-            // The rest of the body may still be on its way; reading it only to throw it away helps nobody.
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        (response, Summary { operation: refusal.parts().2, ..Summary::default() })
-    }
-
-    /// The whole body, within the limits of size and time.
-    async fn receive(&self, request: Request<Incoming>) -> Result<Request<Bytes>, Refusal> {
-        let (head, body) = request.into_parts();
-        if body.is_end_stream() {
-            return Ok(Request::from_parts(head, Bytes::new()));
-        }
-        let waits_to_be_asked = head.headers.contains_key(header::EXPECT);
-        let received = within(self.request_timeout, self.receive_body(body, waits_to_be_asked)).await;
-        let bytes = received.unwrap_or(Err(Refusal::TimedOut))?;
-        Ok(Request::from_parts(head, bytes))
-    }
-
-    async fn receive_body(&self, mut body: Incoming, waits_to_be_asked: bool) -> Result<Bytes, Refusal> {
-        let bytes_max = self.api.body_bytes_max() as u64;
-        let announced = body.size_hint().exact();
-        let result = match announced {
-            Some(bytes) if bytes > bytes_max => Err(Refusal::BodyTooLarge),
-            _ => self.collect(&mut body, announced, bytes_max).await,
+        let response = self.api.refuse(refusal);
+        // The rest of the body may still be on its way; reading it only to throw it away helps nobody.
+        let response = match refusal {
+            Refusal::Overloaded | Refusal::Defect => response,
+            _ => closing(response),
         };
-        if result == Err(Refusal::BodyTooLarge) {
-            self.metrics.bodies_refused.fetch_add(1, Relaxed);
-            // A client that is still sending does not read: closing now would show it a broken connection instead of
-            // the refusal. One that asked first (`Expect`) has sent nothing.
-            let mut left = if waits_to_be_asked { 0 } else { DISCARDED_BYTES_MAX };
-            while left > 0
-                && let Some(Ok(frame)) = body.frame().await
-            {
-                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            }
-        }
-        result
-    }
-
-    async fn collect(
-        &self,
-        body: &mut Incoming,
-        announced: Option<u64>,
-        bytes_max: u64,
-    ) -> Result<Bytes, Refusal> {
-        let mut first = Bytes::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| Refusal::BodyBroken)?.into_data() else { continue };
-            if first.is_empty() && (announced == Some(data.len() as u64) || body.is_end_stream()) {
-                return Ok(data);
-            }
-            if first.is_empty() {
-                first = data;
-                break;
-            }
-        }
-        // In several pieces: memory for it is taken from a shared allowance first.
-        let mut reserved = Reserved { total: &self.bodies_bytes, bytes: 0 };
-        reserved.grow_to(announced.unwrap_or(first.len() as u64) as usize)?;
-        let mut bytes = BytesMut::with_capacity(reserved.bytes);
-        bytes.extend_from_slice(&first);
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| Refusal::BodyBroken)?.into_data() else { continue };
-            let length = bytes.len() + data.len();
-            if length as u64 > bytes_max {
-                return Err(Refusal::BodyTooLarge);
-            }
-            reserved.grow_to(length)?;
-            bytes.extend_from_slice(&data);
-        }
-        Ok(bytes.freeze())
+        (response, Summary { operation: refusal.parts().2, ..Summary::default() })
     }
 
     /// `/health/…` and `/metrics`: no route of the api begins like them.
@@ -224,11 +233,24 @@ impl<A: Api> Dispatcher<A> {
             _ if request.method() != Method::GET && request.method() != Method::HEAD => {
                 (StatusCode::METHOD_NOT_ALLOWED, json, r#"{"message":"allowed: GET, HEAD"}"#.into())
             }
-            "/metrics" => {
-                let mut text = self.metrics.render(Some(&self.backend.figures()), self.log.dropped());
-                self.backend.account_metrics(&mut text);
-                (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+            "/metrics" if self.hosts.check(request.headers(), request.uri()).is_err() => {
+                return Some(self.refuse(Refusal::HostForeign).0);
             }
+            "/metrics" => match self.has_key(request.headers()) {
+                false if self.metrics_auth => {
+                    let message = r#"{"code":"Unauthorized","message":"The metrics need one of the account's keys: Authorization: Bearer KEY"}"#;
+                    let mut response = Response::new(Bytes::from_static(message.as_bytes()));
+                    *response.status_mut() = StatusCode::UNAUTHORIZED;
+                    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(json));
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                    return Some(response);
+                }
+                named => {
+                    let mut text = self.metrics.render(Some(&self.backend.figures()), self.log.dropped());
+                    self.backend.account_metrics(&mut text, named);
+                    (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+                }
+            },
             "/health/live" => (StatusCode::OK, json, r#"{"status":"live"}"#.into()),
             "/health/ready" if self.backend.figures().writes_stopped => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -243,6 +265,17 @@ impl<A: Api> Dispatcher<A> {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         Some(response)
     }
+
+    /// Whether a request shows one of the account's keys, as scrapers of metrics can: `Authorization: Bearer KEY`.
+    fn has_key(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        shown.and_then(|text| text.strip_prefix("Bearer ")).is_some_and(|key| self.keys.has(key.trim()))
+    }
+}
+
+fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// Counts a request in and, however it ends, out.
@@ -263,39 +296,6 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.metrics.requests_in_flight.fetch_sub(1, Relaxed);
         self.watch.request_ended();
-    }
-}
-
-/// A share of the allowance for bodies, given back when dropped.
-struct Reserved<'a> {
-    total: &'a AtomicUsize,
-    bytes: usize,
-}
-
-impl Reserved<'_> {
-    fn grow_to(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let more = bytes.saturating_sub(self.bytes);
-        if self.total.fetch_add(more, Relaxed) + more > BODIES_BYTES_MAX {
-            self.total.fetch_sub(more, Relaxed);
-            return Err(Refusal::Overloaded);
-        }
-        self.bytes += more;
-        Ok(())
-    }
-}
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-/// Runs a future with a deadline that only begins when the first poll finds it not ready. `None`: too late.
-async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => tokio::time::timeout(limit, future).await.ok(),
     }
 }
 

@@ -4,20 +4,28 @@
 //! what it means is none of this crate's business. [`lifecycle::serve`] puts it all together for the `orrery` binary, and
 //! [`server::Server`] alone can serve any api, which is how the tests here do it.
 
+pub mod answer;
 pub mod api;
 pub mod certificate;
 pub mod client;
 pub mod config;
+pub mod connections;
+pub mod deadline;
 pub mod dispatch;
+pub mod hosts;
+pub mod lengthy;
 pub mod lifecycle;
 pub mod limits;
 pub mod listener;
 pub mod log;
+pub mod memory;
 pub mod metrics;
+pub mod open_files;
 mod partition_metrics;
 pub mod request_log;
 pub mod server;
 pub mod service;
 pub mod stream;
 pub mod tls;
+pub mod upload;
 pub mod watch;

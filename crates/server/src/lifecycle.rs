@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::{Config, Durability, LogFormat, TlsMode};
 use crate::log::{self, LogSink};
+use crate::open_files;
 use crate::server::{Bound, Server};
 use crate::service;
 
@@ -23,7 +24,13 @@ pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    raise_open_files_limit();
+    keep_files_private();
+    let (connections_max, warning) =
+        open_files::connections_max(open_files::raise_limit(), config.connections_max);
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
+    let config = &Config { connections_max, ..config.clone() };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers)
         .enable_io()
@@ -170,16 +177,13 @@ fn log_panics() {
     }));
 }
 
-/// Every connection is a file; the soft limit that shells start with (1024) is far below `--connections-max`.
-fn raise_open_files_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls only read or write the struct, which lives on this stack and has the layout libc declares.
+/// Whatever the server makes, the tables of the store among it, is its owner's alone.
+fn keep_files_private() {
+    #[cfg(unix)]
     #[allow(unsafe_code)]
+    // SAFETY: `umask` takes no pointer, cannot fail, and sets one number of the process.
     unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
+        libc::umask(0o077);
     }
 }
 

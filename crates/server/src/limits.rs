@@ -9,15 +9,41 @@ pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests answered at one time, over all connections; further ones get 503.
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 8192;
-/// Bodies being received at one time, over all connections: what a flood of uploads may cost in memory.
-pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// What is read, and thrown away, of a body that is refused for its size.
+/// A connection that has never sent a request is closed after this. One that has may be idle for longer.
+pub const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// Connections that were told to close in favour of newcomers and have not done so yet.
+pub const CONNECTIONS_GIVEN_UP_MAX: usize = 64;
+/// Requests that may take long, over all connections; further ones wait, and get 503 if it takes too long. Each may keep a
+/// thread of the runtime, which has 512 for such work.
+pub const LONG_REQUESTS_MAX: usize = 128;
+pub const LONG_REQUESTS_WAIT: Duration = Duration::from_secs(20);
+/// The same for the streams of one HTTP/2 connection, which wait longer before anybody works for them.
+pub const LONG_REQUESTS_PER_CONNECTION_MAX: usize = 8;
+/// A body of which nothing arrives for this long is given up.
+pub const UPLOAD_STALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The first room that is taken for a body that comes in pieces.
+pub const UPLOAD_ROOM_BYTES: usize = 64 * 1024;
+/// What is read, and thrown away, of a body that is refused: for its size, or because its sender has no business here.
 pub const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const DISCARDED_UNKNOWN_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const DISCARDED_TIME_MAX: Duration = Duration::from_secs(5);
+/// Answers are handed to the network in pieces of this size; larger ones are charged to the memory of requests.
+pub const ANSWER_PIECE_BYTES: usize = 64 * 1024;
+/// Bytes of answers that a connection has not taken. Beyond it its further requests wait.
+pub const CONNECTION_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// An answer of which nothing is taken for this long ends its connection.
+pub const ANSWER_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Concurrent streams of one HTTP/2 connection.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// Flow-control window of an HTTP/2 stream and connection: a whole body of 2 MB needs few round trips.
 pub const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 pub const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// HTTP/2 streams that a client opened and reset before the server looked at them, and that the server reset for an error of
+/// the client; one more ends the connection.
+pub const HTTP2_PENDING_RESETS_MAX: usize = 20;
+pub const HTTP2_ERROR_RESETS_MAX: usize = 128;
+/// What hyper buffers of an answer for each HTTP/2 stream.
+pub const HTTP2_SEND_BUFFER_BYTES_MAX: usize = 128 * 1024;
 /// Connections that wait in the kernel to be accepted.
 pub const ACCEPT_BACKLOG: u32 = 1024;
 /// Pause after a failed accept (no file descriptors left): trying at once would spin.

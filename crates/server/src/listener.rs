@@ -15,9 +15,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -29,7 +27,8 @@ use crate::client::answered_aside;
 use crate::config::TlsMode;
 use crate::dispatch::{Dispatcher, HungUp};
 use crate::limits::{
-    ACCEPT_BACKLOG, ACCEPT_PAUSE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES,
+    ACCEPT_BACKLOG, ACCEPT_PAUSE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_ERROR_RESETS_MAX,
+    HTTP2_PENDING_RESETS_MAX, HTTP2_SEND_BUFFER_BYTES_MAX, HTTP2_STREAM_WINDOW_BYTES,
     STREAMS_PER_CONNECTION_MAX,
 };
 use crate::stream::{Spoken, Stream};
@@ -65,7 +64,7 @@ pub async fn accept<A: Api>(listener: TcpListener, port: Arc<Port<A>>) {
         };
         let metrics = &port.dispatcher.metrics;
         metrics.connections_accepted.fetch_add(1, Relaxed);
-        match port.connections.open(port.connections_max) {
+        match port.connections.open(port.connections_max, peer.ip()) {
             Some(watch) => {
                 let port = port.clone();
                 tokio::spawn(async move {
@@ -156,19 +155,26 @@ where
         let context = context.clone();
         async move {
             let (port, watch) = &*context;
-            let answered = if !http2 {
-                port.dispatcher.answer(request, info, Client::Socket(info.socket), watch).await
-            } else if port.dispatcher.api.may_take_long(request.headers()) {
-                let context = context.clone();
-                let answered = answered_aside(|client| async move {
-                    let (port, watch) = &*context;
-                    port.dispatcher.answer(request, info, client, watch).await
-                });
-                answered.await.unwrap_or(Err(HungUp))
-            } else {
-                port.dispatcher.answer(request, info, Client::Unknown, watch).await
+            let dispatcher = &port.dispatcher;
+            let long = dispatcher.api.may_take_long(request.method(), request.uri(), request.headers());
+            if !http2 {
+                return dispatcher.answer(request, info, Client::Socket(info.socket), watch, long).await;
+            }
+            // The streams of a connection must not take more than their share.
+            let Some(turn) = watch.turn(long, dispatcher.request_timeout).await else {
+                return Ok(dispatcher.refused(Refusal::Overloaded, watch));
             };
-            answered.map(|response| response.map(Full::<Bytes>::new))
+            if !long {
+                return dispatcher.answer(request, info, Client::Unknown, watch, false).await;
+            }
+            let context = context.clone();
+            let answered = answered_aside(|client| async move {
+                // Kept here: a stream that was reset gives its turn back when the work for it has ended.
+                let _turn = turn;
+                let (port, watch) = &*context;
+                port.dispatcher.answer(request, info, client, watch, true).await
+            });
+            answered.await.unwrap_or(Err(HungUp))
         }
     });
     // The same few lines for two types of connection, which share no trait that has a graceful end.
@@ -195,6 +201,9 @@ where
                 .initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
                 .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
                 .max_header_list_size(HEADER_BYTES_MAX as u32)
+                .max_pending_accept_reset_streams(HTTP2_PENDING_RESETS_MAX)
+                .max_local_error_reset_streams(HTTP2_ERROR_RESETS_MAX)
+                .max_send_buf_size(HTTP2_SEND_BUFFER_BYTES_MAX)
                 .serve_connection(TokioIo::new(stream), service)
         )
     } else {

@@ -33,7 +33,15 @@ pub struct StoreFigures {
     pub item_cache_hits: u64,
     pub item_cache_misses: u64,
     pub item_cache_bytes: u64,
+    pub damaged_tables: u64,
     pub writes_stopped: bool,
+    pub disk_full: bool,
+    /// What the process may take, and of it what its requests share.
+    pub memory_limit_bytes: u64,
+    pub request_memory_limit_bytes: u64,
+    pub request_memory_bytes: u64,
+    pub request_memory_peak_bytes: u64,
+    pub request_memory_refusals: u64,
 }
 
 pub struct Metrics {
@@ -49,6 +57,7 @@ pub struct Metrics {
     pub connections_timed_out: AtomicU64,
     pub tls_failures: AtomicU64,
     pub bodies_refused: AtomicU64,
+    pub answers_refused: AtomicU64,
     pub panics: AtomicU64,
 }
 
@@ -74,6 +83,7 @@ impl Metrics {
             connections_timed_out: AtomicU64::new(0),
             tls_failures: AtomicU64::new(0),
             bodies_refused: AtomicU64::new(0),
+            answers_refused: AtomicU64::new(0),
             panics: AtomicU64::new(0),
         }
     }
@@ -158,6 +168,12 @@ impl Metrics {
             unsigned(&self.bodies_refused),
         );
         one(
+            "orrery_answers_refused_total",
+            "counter",
+            "Answers dropped because too many were not read.",
+            unsigned(&self.answers_refused),
+        );
+        one(
             "orrery_panics_total",
             "counter",
             "Requests that ended in a defect of the server.",
@@ -177,7 +193,14 @@ impl Metrics {
                 item_cache_hits,
                 item_cache_misses,
                 item_cache_bytes,
-                ..
+                memory_limit_bytes,
+                request_memory_limit_bytes,
+                request_memory_bytes,
+                request_memory_peak_bytes,
+                request_memory_refusals,
+                writes_stopped,
+                damaged_tables,
+                disk_full,
             } = *store;
             one("orrery_store_disk_bytes", "gauge", "Bytes of table files.", disk_bytes.into());
             one("orrery_store_log_bytes", "gauge", "Bytes of the write-ahead log.", log_bytes.into());
@@ -192,12 +215,24 @@ impl Metrics {
             let name = "orrery_store_item_cache_misses_total";
             one(name, "counter", "Items looked for in tables.", item_cache_misses.into());
             one("orrery_store_item_cache_bytes", "gauge", "Bytes of cached items.", item_cache_bytes.into());
+            let name = "orrery_store_damaged_tables";
+            one(name, "gauge", "Tables known to be damaged: see `orrery check`.", damaged_tables.into());
             one(
                 "orrery_store_writes_stopped",
                 "gauge",
                 "1 after a failed write: reads only.",
-                store.writes_stopped.into(),
+                writes_stopped.into(),
             );
+            one("orrery_store_disk_full", "gauge", "1 while only deletes are accepted.", disk_full.into());
+            one("orrery_memory_limit_bytes", "gauge", "What --memory-limit says.", memory_limit_bytes.into());
+            let name = "orrery_request_memory_limit_bytes";
+            one(name, "gauge", "What all requests may hold together.", request_memory_limit_bytes.into());
+            let name = "orrery_request_memory_bytes";
+            one(name, "gauge", "What requests and unsent answers hold.", request_memory_bytes.into());
+            let name = "orrery_request_memory_peak_bytes";
+            one(name, "gauge", "The most they held since the start.", request_memory_peak_bytes.into());
+            let name = "orrery_request_memory_refusals_total";
+            one(name, "counter", "Times that memory was refused to one.", request_memory_refusals.into());
         }
         if let Some((resident_bytes, cpu_ms)) = process_figures() {
             one("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes.into());

@@ -2,7 +2,8 @@
 //!
 //! Names of databases and containers are labels here, because nobody could use the figures without them; what keeps the
 //! number of series in hand is a limit. The first [`PARTITIONS_MAX`] partitions have series of their own, which stay theirs
-//! because partitions are listed in creation order; the rest are added up under empty labels.
+//! because partitions are listed in creation order; the rest are added up under empty labels. Somebody without a key does not
+//! learn the names and gets the sums of all.
 
 use std::fmt::Write as _;
 
@@ -32,8 +33,9 @@ const FAMILIES: [(&str, &str, &str, Value); 8] = [
 
 const NORMALIZED: &str = "orrery_partition_normalized_ru";
 
-pub fn render(text: &mut String, partitions: &[PartitionInsight]) {
-    let (own, rest) = partitions.split_at(partitions.len().min(PARTITIONS_MAX));
+pub fn render(text: &mut String, partitions: &[PartitionInsight], named: bool) {
+    let own = if named { partitions.len().min(PARTITIONS_MAX) } else { 0 };
+    let (own, rest) = partitions.split_at(own);
     let labels: Vec<String> = own
         .iter()
         .map(|partition| {
@@ -136,7 +138,7 @@ mod tests {
     fn partitions_beyond_the_limit_are_added_up() {
         let mut text = String::new();
         let many: Vec<_> = (0..PARTITIONS_MAX as u32 + 10).map(partition).collect();
-        render(&mut text, &many);
+        render(&mut text, &many, true);
         for line in [
             r#"orrery_partition_consumed_ru_total{database="d\"1",container="c",range="0"} 12.5"#,
             r#"orrery_partition_items{database="",container="",range=""} 20"#,
@@ -145,5 +147,9 @@ mod tests {
             assert!(text.lines().any(|has| has == line), "{line}");
         }
         assert_eq!(text.lines().count(), FAMILIES.len() * (PARTITIONS_MAX + 1 + 2));
+        text.clear();
+        render(&mut text, &many, false);
+        assert_eq!(text.lines().count(), FAMILIES.len() * 3);
+        assert!(text.contains(r#"orrery_partition_items{database="",container="",range=""} 520"#), "{text}");
     }
 }

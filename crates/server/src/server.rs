@@ -15,7 +15,6 @@ use crate::config::{Config, TlsMode};
 use crate::dispatch::Dispatcher;
 use crate::listener::{self, Port};
 use crate::log::LogSink;
-use crate::request_log::RequestLog;
 use crate::tls::{CertificateSource, Tls};
 use crate::watch::Connections;
 
@@ -55,14 +54,15 @@ impl<A: Api> Server<A> {
         let names = config.tls_names.clone();
         let source = match &config.tls_files {
             Some((chain, key)) => CertificateSource::Files(chain.clone(), key.clone()),
-            None if config.ephemeral => CertificateSource::Ephemeral { names },
+            None if config.ephemeral => {
+                CertificateSource::Ephemeral { data_dir: config.data_dir.clone(), names }
+            }
             None => CertificateSource::Kept { data_dir: config.data_dir.clone(), names },
         };
         let keeps_certificate =
             config.tls != TlsMode::Off && !matches!(source, CertificateSource::Ephemeral { .. });
-        let request_log = RequestLog::new(&config.log, log.clone());
         let port = Port {
-            dispatcher: Dispatcher::new(api, backend, request_log, log, config.request_timeout),
+            dispatcher: Dispatcher::new(api, backend, config, log),
             connections: Arc::new(Connections::default()),
             connections_max: config.connections_max,
             tls: Tls::new(source),

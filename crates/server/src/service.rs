@@ -7,18 +7,23 @@ use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, Uri};
 use orrery_api_nosql::faults::{Faults, Injected, Set};
 use orrery_api_nosql::{
     AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, CrossPartition,
     Presence, RequestSummary, ScriptLimits, Service, ServiceConfig,
 };
+use orrery_budget::MemoryPool;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
 use crate::api::{Api, Backend, Client, ConnectionInfo, Fault, Refusal, SharedBackend, Summary};
+use crate::client::has_hung_up;
 use crate::config::file;
 use crate::config::{Config, Consistency, CrossPartitionQueries, Durability, Keys};
+use crate::lengthy;
+use crate::memory;
 use crate::metrics::StoreFigures;
 use crate::partition_metrics;
 
@@ -28,6 +33,7 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(open_directory(config)?),
     };
+    let memory = MemoryPool::new(memory::requests_bytes(config));
     let engine_config = EngineConfig {
         partition_throughput_limit: config.partition_throughput_limit,
         partition_size_limit: config.partition_size_limit_bytes,
@@ -42,16 +48,22 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
         },
         ..EngineConfig::default()
     };
-    let account = Account::open(store.clone(), engine_config, Arc::new(SystemEnv::new()))
-        .map_err(|error| anyhow::anyhow!("cannot open the account: {}", error.message))?;
+    let account = Account::open(store.clone(), engine_config, Arc::new(SystemEnv::new())).map_err(
+        |error| match error.cause {
+            Some(cause) => anyhow::anyhow!("cannot read the catalog (in feed/): {} ({cause})", error.message),
+            None => anyhow::anyhow!("cannot read the catalog (in feed/): {}", error.message),
+        },
+    )?;
     // A scan would hold up every connection of its thread; another thread takes them over meanwhile.
-    let service = Service::new(account.clone(), service_config(config)?)
-        .with_lengthy(|work| tokio::task::block_in_place(work));
+    lengthy::set_workers(config.workers);
+    let service =
+        Service::new(account.clone(), service_config(config, memory.clone())?).with_lengthy(lengthy::run);
     if let Some(path) = &config.faults {
         service.faults().replace(read_faults(path)?);
     }
     let faults = service.faults().clone();
-    Ok((Nosql(service), Arc::new(Opened { account, store, faults })))
+    let limit_bytes = config.memory_limit_bytes;
+    Ok((Nosql(service), Arc::new(Opened { account, store, faults, memory, limit_bytes })))
 }
 
 /// The part of the cache that columns may take; blocks and items have the rest.
@@ -76,7 +88,7 @@ fn read_faults(path: &Path) -> Result<Set> {
     Set::parse(&value).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))
 }
 
-fn service_config(config: &Config) -> Result<ServiceConfig> {
+fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceConfig> {
     let Keys { primary, secondary, readonly, secondary_readonly } = &config.keys;
     let bytes =
         |key: Option<&String>| STANDARD.decode(key.map_or("", String::as_str)).context("a key is not base64");
@@ -104,11 +116,19 @@ fn service_config(config: &Config) -> Result<ServiceConfig> {
         version: env!("CARGO_PKG_VERSION").into(),
         auth_clock_skew_s: CLOCK_SKEW_S_DEFAULT,
         query_page_time: config.query_page_time,
+        request_time: config.request_timeout,
+        memory,
         cross_partition: match config.cross_partition_queries {
             CrossPartitionQueries::Sdk => CrossPartition::Sdk,
             CrossPartitionQueries::Server => CrossPartition::Server,
         },
     })
+}
+
+/// Whoever asks after its client has worked for a while, and lets others have a turn.
+fn pause_and_ask(socket: i32) -> bool {
+    lengthy::pause();
+    has_hung_up(socket)
 }
 
 pub struct Nosql(Service);
@@ -122,14 +142,27 @@ impl Api for Nosql {
 
     fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client) {
         let ConnectionInfo { tls, local, peer, .. } = connection;
-        request.extensions_mut().insert(Connection { tls, local, peer });
-        if orrery_api_nosql::is_query(request.headers()) {
-            request.extensions_mut().insert(Presence::new(move || client.is_gone()));
-        }
+        let presence = match client {
+            Client::Unknown => Presence::Unknown,
+            Client::Socket(socket) => Presence::Connection(pause_and_ask, socket),
+            Client::Stream(_) => Presence::new(move || {
+                lengthy::pause();
+                client.is_gone()
+            }),
+        };
+        request.extensions_mut().insert(Connection { tls, local, peer, presence });
     }
 
-    fn may_take_long(&self, headers: &HeaderMap) -> bool {
-        orrery_api_nosql::is_query(headers)
+    fn memory(&self) -> &Arc<MemoryPool> {
+        self.0.memory()
+    }
+
+    fn may_take_long(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+        orrery_api_nosql::may_take_long(method, uri.path(), headers)
+    }
+
+    fn refuse_head(&self, head: &Parts) -> Option<Response<Bytes>> {
+        self.0.refuse_head(head)
     }
 
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
@@ -165,6 +198,8 @@ struct Opened {
     account: Arc<Account>,
     store: Arc<dyn Store>,
     faults: Arc<Faults>,
+    memory: Arc<MemoryPool>,
+    limit_bytes: u64,
 }
 
 impl Backend for Opened {
@@ -182,12 +217,19 @@ impl Backend for Opened {
             item_cache_hits: stats.item_cache_hits,
             item_cache_misses: stats.item_cache_misses,
             item_cache_bytes: stats.item_cache_bytes,
+            damaged_tables: stats.damaged_tables,
             writes_stopped: stats.writes_stopped,
+            disk_full: stats.disk_full,
+            memory_limit_bytes: self.limit_bytes,
+            request_memory_limit_bytes: self.memory.limit_bytes() as u64,
+            request_memory_bytes: self.memory.taken_bytes() as u64,
+            request_memory_peak_bytes: self.memory.peak_bytes() as u64,
+            request_memory_refusals: self.memory.refusals(),
         }
     }
 
-    fn account_metrics(&self, text: &mut String) {
-        partition_metrics::render(text, &self.account.open_partition_figures());
+    fn account_metrics(&self, text: &mut String, named: bool) {
+        partition_metrics::render(text, &self.account.open_partition_figures(), named);
         partition_metrics::render_splits(text, &self.account.split_figures());
         partition_metrics::render_columns(text, self.account.column_bytes());
         partition_metrics::render_faults(text, &self.faults.counts());

@@ -22,8 +22,9 @@ pub enum CertificateSource {
     Files(PathBuf, PathBuf),
     /// Self-signed, kept in this directory.
     Kept { data_dir: PathBuf, names: Vec<String> },
-    /// Self-signed, for this process only.
-    Ephemeral { names: Vec<String> },
+    /// Self-signed, of a server that keeps nothing: the one that `orrery cert` exports, so that clients can be made to trust
+    /// it once and for all, or one for this process only where that cannot be kept.
+    Ephemeral { data_dir: PathBuf, names: Vec<String> },
 }
 
 pub struct Tls {
@@ -60,7 +61,9 @@ fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
         CertificateSource::Kept { data_dir, names } => {
             parse_kept(certificate::load_or_make(data_dir, names)?)?
         }
-        CertificateSource::Ephemeral { names } => parse_kept(certificate::make_ephemeral(names)?)?,
+        CertificateSource::Ephemeral { data_dir, names } => {
+            parse_kept(certificate::of_ephemeral(data_dir, names)?)?
+        }
     };
     if chain.is_empty() {
         anyhow::bail!("--tls-certificate: the file has no certificate");

@@ -1,194 +1,31 @@
 //! The transport with an api that only echoes: protocols on one port, limits, health, metrics, an orderly end.
 
+mod support;
+
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use orrery_server::api::{Api, Backend, Client, ConnectionInfo, Summary};
 use orrery_server::certificate;
-use orrery_server::config::{Config, TlsMode, settings};
+use orrery_server::config::TlsMode;
 use orrery_server::limits::HEADER_BYTES_MAX;
-use orrery_server::log::LogSink;
-use orrery_server::metrics::StoreFigures;
-use orrery_server::server::{Bound, Server};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::sync::oneshot;
-
-const BODY_BYTES_MAX: usize = 100_000;
-
-/// Answers with the body; `/slow` after a while, `/busy` when the client has gone, `/never` not at all, `/panic` with a defect, `/where` with the connection.
-struct Echo;
-
-#[derive(Clone)]
-struct Came(ConnectionInfo);
-
-impl Api for Echo {
-    const NAME: &'static str = "echo";
-
-    fn body_bytes_max(&self) -> usize {
-        BODY_BYTES_MAX
-    }
-
-    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client) {
-        request.extensions_mut().insert(Came(connection));
-        request.extensions_mut().insert(client);
-    }
-
-    fn may_take_long(&self, headers: &http::HeaderMap) -> bool {
-        headers.contains_key("content-length")
-    }
-
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        match request.uri().path() {
-            "/slow" => tokio::time::sleep(Duration::from_millis(300)).await,
-            "/never" => std::future::pending().await,
-            "/panic" => panic!("a defect on purpose"),
-            "/busy" => tokio::task::block_in_place(|| work_until_gone(&request)),
-            "/where" => {
-                let tls = request.extensions().get::<Came>().map(|came| came.0.tls);
-                return Response::new(format!("{tls:?} {:?}", request.version()).into());
-            }
-            _ => {}
-        }
-        Response::new(request.into_body())
-    }
-
-    fn summary(&self, _: &Response<Bytes>) -> Summary {
-        Summary { operation: "echo", charge_ru: 1.0, ..Summary::default() }
-    }
-}
-
-/// Requests whose clients went while they were worked for.
-static ABANDONED: AtomicUsize = AtomicUsize::new(0);
-
-/// Works for a second, or until the client has gone.
-fn work_until_gone(request: &Request<Bytes>) {
-    let client = request.extensions().get::<Client>().unwrap();
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(1) {
-        if client.is_gone() {
-            ABANDONED.fetch_add(1, Relaxed);
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-#[derive(Default)]
-struct Store {
-    writes_stopped: AtomicBool,
-}
-
-impl Backend for Store {
-    fn figures(&self) -> StoreFigures {
-        StoreFigures { writes_stopped: self.writes_stopped.load(Relaxed), ..StoreFigures::default() }
-    }
-
-    fn close(&self) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-/// A server in this process; dropped with the runtime it runs on.
-struct Running {
-    address: SocketAddr,
-    store: Arc<Store>,
-    stop: Option<oneshot::Sender<()>>,
-    done: oneshot::Receiver<usize>,
-    runtime: tokio::runtime::Runtime,
-}
-
-impl Running {
-    fn start(change: impl FnOnce(&mut Config)) -> Running {
-        let mut config = settings::defaults();
-        config.listen = vec!["127.0.0.1:0".parse().unwrap()];
-        config.ephemeral = true;
-        change(&mut config);
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let store = Arc::new(Store::default());
-        let _inside = runtime.enter();
-        let bound = Bound::new(&config.listen).unwrap();
-        let log = LogSink::start(std::io::sink()).unwrap();
-        let server = Server::new(bound, &config, Echo, store.clone(), log);
-        let address = server.addresses()[0];
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (report, done) = oneshot::channel();
-        runtime.spawn(async move {
-            let unfinished = server.run(async { drop(stopped.await) }).await;
-            let _ = report.send(unfinished);
-        });
-        drop(_inside);
-        Running { address, store, stop: Some(stop), done, runtime }
-    }
-
-    /// Sends bytes on a connection of their own and reads until the server closes, or a while passed.
-    fn exchange(&self, request: &[u8]) -> String {
-        let mut stream = self.connect();
-        let _ = stream.write_all(request);
-        read_available(&mut stream)
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream
-    }
-
-    fn get(&self, path: &str) -> String {
-        self.exchange(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
-    }
-
-    fn stop(&mut self) -> usize {
-        drop(self.stop.take());
-        self.runtime.block_on(async { (&mut self.done).await.unwrap() })
-    }
-}
-
-fn read_available(stream: &mut TcpStream) -> String {
-    let mut bytes = Vec::new();
-    let _ = stream.read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn client_config(certificate_pem: &str, alpn: &[&[u8]]) -> Arc<rustls::ClientConfig> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(certificate_pem.as_bytes()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    Arc::new(config)
-}
-
-async fn text(response: Response<hyper::body::Incoming>) -> String {
-    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
-}
-
-fn request(path: &str) -> Request<Full<Bytes>> {
-    Request::builder()
-        .uri(format!("http://localhost{path}"))
-        .header("host", "localhost")
-        .body(Full::default())
-        .unwrap()
-}
+use rustls::pki_types::ServerName;
+use support::{ABANDONED, BODY_BYTES_MAX, Running, client_config, read_available, request, text};
 
 #[test]
 fn plain_and_tls_and_both_versions_share_a_port_and_the_exported_certificate_is_trusted() {
+    // A server that keeps nothing presents the certificate that is exported, too.
+    [false, true].into_iter().for_each(check_protocols);
+}
+
+fn check_protocols(ephemeral: bool) {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = directory.path().join("data");
     let running = Running::start(|config| {
-        config.ephemeral = false;
+        config.ephemeral = ephemeral;
         config.data_dir.clone_from(&data_dir);
     });
     let exported = certificate::load_or_make(&data_dir, &[]).unwrap().certificate_pem;
@@ -253,7 +90,7 @@ fn an_http2_preface_that_comes_in_pieces_is_recognised() {
     for piece in [
         &b"P"[..],
         b"O",
-        b"ST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\nconnection: close\r\n\r\n",
+        b"ST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\nconnection: close\r\n\r\n",
         b"o",
         b"k",
     ] {
@@ -268,27 +105,28 @@ fn a_body_above_the_limit_is_refused_whether_announced_or_not() {
     let running = Running::start(|_| {});
     let huge = 20 * BODY_BYTES_MAX;
     let announced =
-        format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {huge}\r\n\r\n{}", "z".repeat(huge));
+        format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {huge}\r\n\r\n{}", "z".repeat(huge));
     let reply = running.exchange(announced.as_bytes());
     assert!(
         reply.starts_with("HTTP/1.1 413") && reply.contains(r#""message":"Request size is too large""#),
         "{reply}"
     );
-    let asking =
-        format!("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {huge}\r\n\r\n");
+    let asking = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: {huge}\r\n\r\n"
+    );
     assert!(
         running.exchange(asking.as_bytes()).starts_with("HTTP/1.1 413"),
         "told at once, without sending it"
     );
     let chunk = "x".repeat(BODY_BYTES_MAX / 2);
     let chunked = format!(
-        "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{0}{0}{0}0\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n{0}{0}{0}0\r\n\r\n",
         format!("{:x}\r\n{chunk}\r\n", chunk.len())
     );
     assert!(running.exchange(chunked.as_bytes()).starts_with("HTTP/1.1 413"));
     let largest = "y".repeat(BODY_BYTES_MAX);
     let fits = format!(
-        "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {BODY_BYTES_MAX}\r\n\r\n{largest}"
+        "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {BODY_BYTES_MAX}\r\n\r\n{largest}"
     );
     assert!(running.exchange(fits.as_bytes()).ends_with(&largest));
 }
@@ -297,7 +135,7 @@ fn a_body_above_the_limit_is_refused_whether_announced_or_not() {
 fn a_body_that_ends_early_is_no_request() {
     let running = Running::start(|_| {});
     let mut stream = running.connect();
-    stream.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf").unwrap();
+    stream.write_all(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nhalf").unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(!read_available(&mut stream).contains("200 OK"));
 }
@@ -306,11 +144,13 @@ fn a_body_that_ends_early_is_no_request() {
 fn headers_above_the_limit_are_refused() {
     let running = Running::start(|_| {});
     let header = "x".repeat(HEADER_BYTES_MAX);
-    let reply = running.exchange(format!("GET / HTTP/1.1\r\nhost: x\r\nlong: {header}\r\n\r\n").as_bytes());
+    let reply =
+        running.exchange(format!("GET / HTTP/1.1\r\nhost: localhost\r\nlong: {header}\r\n\r\n").as_bytes());
     assert!(reply.starts_with("HTTP/1.1 431"), "{reply}");
     let header = "x".repeat(HEADER_BYTES_MAX / 2);
     let reply = running.exchange(
-        format!("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\nlong: {header}\r\n\r\n").as_bytes(),
+        format!("GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nlong: {header}\r\n\r\n")
+            .as_bytes(),
     );
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
 }
@@ -337,7 +177,7 @@ fn bytes_that_are_no_http_end_the_connection_and_nothing_else() {
 fn a_connection_above_the_limit_is_told_so() {
     let running = Running::start(|config| config.connections_max = 1);
     let mut first = running.connect();
-    first.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    first.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     first.read_exact(&mut [0; 12]).unwrap();
     let reply = read_available(&mut running.connect());
     assert!(reply.starts_with("HTTP/1.1 503") && reply.contains("\"message\""), "{reply}");
@@ -352,7 +192,7 @@ fn a_connection_above_the_limit_is_told_so() {
 fn slow_bodies_and_slow_answers_end_at_the_deadline() {
     let running = Running::start(|config| config.request_timeout = Duration::from_millis(200));
     assert!(running.get("/never").starts_with("HTTP/1.1 408"));
-    let reply = running.exchange(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf");
+    let reply = running.exchange(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nhalf");
     assert!(reply.starts_with("HTTP/1.1 408"), "{reply}");
     assert!(running.get("/").starts_with("HTTP/1.1 200"));
 }
@@ -361,7 +201,7 @@ fn slow_bodies_and_slow_answers_end_at_the_deadline() {
 fn an_idle_connection_is_closed() {
     let running = Running::start(|config| config.idle_timeout = Duration::from_secs(1));
     let mut stream = running.connect();
-    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let began = Instant::now();
     let reply = read_available(&mut stream);
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
@@ -375,7 +215,7 @@ fn a_defect_is_a_500_and_the_server_goes_on() {
     let mut stream = running.connect();
     stream
         .write_all(
-            b"GET /panic HTTP/1.1\r\nhost: x\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+            b"GET /panic HTTP/1.1\r\nhost: localhost\r\n\r\nGET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         )
         .unwrap();
     let reply = read_available(&mut stream);
@@ -387,10 +227,10 @@ fn a_defect_is_a_500_and_the_server_goes_on() {
 fn a_stop_finishes_what_is_in_flight_and_nothing_hangs_on() {
     let mut running = Running::start(|_| {});
     let mut idle = running.connect();
-    idle.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    idle.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     idle.read_exact(&mut [0; 12]).unwrap();
     let mut busy = running.connect();
-    busy.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    busy.write_all(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
     assert_eq!(running.stop(), 0);
@@ -404,7 +244,7 @@ fn a_stop_finishes_what_is_in_flight_and_nothing_hangs_on() {
 fn a_stop_does_not_wait_for_ever() {
     let mut running = Running::start(|config| config.shutdown_timeout = Duration::from_millis(200));
     let mut stuck = running.connect();
-    stuck.write_all(b"GET /never HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    stuck.write_all(b"GET /never HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(running.stop(), 1);
 }
@@ -420,7 +260,7 @@ fn health_and_metrics_answer_on_their_own_paths() {
     assert!(running.get("/health/other").starts_with("HTTP/1.1 404"));
     assert!(
         running
-            .exchange(b"POST /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .exchange(b"POST /metrics HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             .starts_with("HTTP/1.1 405")
     );
     running.get("/dbs/secret-name");
@@ -471,7 +311,8 @@ fn whoever_works_for_a_client_learns_that_it_has_gone() {
     };
     let soon = Duration::from_millis(100);
     // A client that waits is not gone.
-    let text_of_post = "POST /busy HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\nconnection: close\r\n\r\nwork";
+    let text_of_post =
+        "POST /busy HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\nconnection: close\r\n\r\nwork";
     assert!(running.exchange(text_of_post.as_bytes()).ends_with("work"));
     abandoned(0, "nobody went");
     // A plain connection is closed.

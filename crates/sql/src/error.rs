@@ -1,5 +1,7 @@
 //! Errors of the query language in the service's own terms: a code, a message, and where in the text.
 
+use orrery_budget::Exceeded;
+
 /// A query that was refused.
 ///
 /// `code` is what stands in the service's error list: `SC1001` and the like, `2206` and `4001` for the
@@ -14,18 +16,20 @@ pub struct SqlError {
     pub end: usize,
     /// Further errors found in the same text; the service lists them all.
     pub others: Vec<SqlError>,
+    /// Nothing is wrong with the query, but its request has used up its budget.
+    pub exceeded: Option<Exceeded>,
 }
 
 impl SqlError {
     /// An error at a place of the text.
     pub fn at(code: &'static str, message: impl Into<String>, span: crate::ast::Span) -> SqlError {
         let (start, end) = (span.start as usize, span.end as usize);
-        SqlError { code, message: message.into(), start, end, others: Vec::new() }
+        SqlError { code, message: message.into(), start, end, others: Vec::new(), exceeded: None }
     }
 
     /// An error of the query as a whole, reported without a location.
     pub fn whole(code: &'static str, message: impl Into<String>) -> SqlError {
-        SqlError { code, message: message.into(), start: 0, end: 0, others: Vec::new() }
+        SqlError { code, message: message.into(), start: 0, end: 0, others: Vec::new(), exceeded: None }
     }
 
     /// Whether the service prints a location with this error.
@@ -36,6 +40,12 @@ impl SqlError {
     /// This error and all that were found with it.
     pub fn all(&self) -> impl Iterator<Item = &SqlError> {
         std::iter::once(self).chain(self.others.iter())
+    }
+}
+
+impl From<Exceeded> for SqlError {
+    fn from(exceeded: Exceeded) -> SqlError {
+        SqlError { exceeded: Some(exceeded), ..SqlError::whole("", exceeded.to_string()) }
     }
 }
 

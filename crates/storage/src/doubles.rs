@@ -74,6 +74,10 @@ impl Space for FailingSpace {
         self.inner.snapshot()
     }
 
+    fn check_room(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.inner.check_room(commit)
+    }
+
     fn submit(&self, commit: Commit, durability: Durability, done: Done) {
         if take(&self.left) {
             return self.inner.submit(commit, durability, done);
@@ -172,6 +176,10 @@ impl Space for CountingSpace {
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
         add(&self.counts.snapshots, 1);
         Ok(Box::new(CountingSnapshot { inner: self.inner.snapshot()?, counts: self.counts.clone() }))
+    }
+
+    fn check_room(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.inner.check_room(commit)
     }
 
     fn submit(&self, commit: Commit, durability: Durability, done: Done) {

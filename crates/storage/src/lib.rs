@@ -8,6 +8,6 @@ mod queue;
 pub mod store;
 pub mod suite;
 
-pub use embedded::{EmbeddedOptions, EmbeddedStore};
+pub use embedded::{EmbeddedOptions, EmbeddedStore, FileDamage, HeldStore, Salvaged, Verified};
 pub use memory::MemoryStore;
 pub use store::*;

@@ -104,7 +104,8 @@ fn limit(what: &str, size_bytes: usize, size_bytes_max: usize) -> StoreError {
 const ROW_OVERHEAD_BYTES: usize = 16;
 
 impl Change {
-    fn size_bytes(&self) -> usize {
+    /// What the row counts against `COMMIT_BYTES_MAX`.
+    pub fn size_bytes(&self) -> usize {
         ROW_OVERHEAD_BYTES + self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
     }
 }
@@ -126,6 +127,13 @@ pub enum StoreError {
     Damaged(Arc<str>),
     #[error("storage i/o: {0}")]
     Io(Arc<str>),
+    /// The disk is full. Nothing was changed; what removes something may still be accepted, and everything is again when there
+    /// is room.
+    #[error("the disk is full: {0}")]
+    NoRoom(Arc<str>),
+    /// The system lacks something other than room, such as descriptors. Nothing was changed; later it may succeed.
+    #[error("not possible at the moment: {0}")]
+    Exhausted(Arc<str>),
     /// Another process has the data directory, or it has another format.
     #[error("{0}")]
     Refused(Arc<str>),
@@ -223,7 +231,11 @@ pub struct StoreStats {
     pub item_cache_hits: u64,
     pub item_cache_misses: u64,
     pub item_cache_bytes: u64,
+    /// Tables that cannot be read as a whole, as far as somebody has tried.
+    pub damaged_tables: u64,
     pub writes_stopped: bool,
+    /// The disk is full: only deletes are accepted.
+    pub disk_full: bool,
 }
 
 pub trait Store: Send + Sync {
@@ -245,6 +257,11 @@ pub trait Space: Send + Sync {
     fn id(&self) -> SpaceId;
     /// The last published state.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
+    /// Whether the store would have room for this commit. One that fails makes every later one of its handle fail, so an
+    /// owner asks here first, and answers with the error.
+    fn check_room(&self, _commit: &Commit) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Queues a commit. Order of submission on this space is order of application.
     fn submit(&self, commit: Commit, durability: Durability, done: Done);
     /// `submit` and wait; for callers that are not on an event loop.

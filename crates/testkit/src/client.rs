@@ -21,6 +21,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct Client {
     address: SocketAddr,
     key: Vec<u8>,
+    timeout: Duration,
     stream: Option<BufReader<TcpStream>>,
 }
 
@@ -33,12 +34,24 @@ pub struct Reply {
 
 impl Client {
     pub fn new(address: SocketAddr) -> Client {
-        Client { address, key: STANDARD.decode(EMULATOR_KEY).expect("a constant"), stream: None }
+        let key = STANDARD.decode(EMULATOR_KEY).expect("a constant");
+        Client { address, key, timeout: ANSWER_TIMEOUT, stream: None }
     }
 
     pub fn with_key(mut self, key: &[u8]) -> Client {
         self.key = key.to_vec();
         self
+    }
+
+    /// How long it waits for bytes of an answer.
+    pub fn with_timeout(mut self, timeout: Duration) -> Client {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The next request begins a connection of its own.
+    pub fn disconnect(&mut self) {
+        self.stream = None;
     }
 
     /// A signed request. `link` is what the signature names: the resource, or a feed's parent; `kind` its type (`docs`).
@@ -51,19 +64,38 @@ impl Client {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Result<Reply> {
-        let date = httpdate::fmt_http_date(SystemTime::now());
-        let authorization = self.sign(method, kind, link, &date);
-        let mut text = format!(
-            "{method} /{path} HTTP/1.1\r\nhost: {}\r\nx-ms-date: {date}\r\nx-ms-version: 2020-07-15\r\nauthorization: {authorization}\r\ncontent-length: {}\r\n",
-            self.address,
-            body.len()
-        );
+        let mut request = self.head(method, path, link, kind, headers, body.len());
+        request.push_str(body);
+        self.exchange(request.as_bytes())
+    }
+
+    /// The head of a signed request that announces `length` bytes of body, with the blank line.
+    pub fn head(
+        &self,
+        method: &str,
+        path: &str,
+        link: &str,
+        kind: &str,
+        headers: &[(&str, &str)],
+        length: usize,
+    ) -> String {
+        let mut text = format!("{method} /{path} HTTP/1.1\r\nhost: {}\r\n", self.address);
+        for (name, value) in self.signed(method, link, kind) {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("content-length: {length}\r\n"));
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
         text.push_str("\r\n");
-        text.push_str(body);
-        self.exchange(text.as_bytes())
+        text
+    }
+
+    /// The headers that every signed request has, whatever the version of HTTP.
+    pub fn signed(&self, method: &str, link: &str, kind: &str) -> [(&'static str, String); 3] {
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let authorization = self.sign(method, kind, link, &date);
+        [("x-ms-date", date), ("x-ms-version", "2020-07-15".to_owned()), ("authorization", authorization)]
     }
 
     pub fn get(&mut self, path: &str, link: &str, kind: &str, headers: &[(&str, &str)]) -> Result<Reply> {
@@ -103,9 +135,10 @@ impl Client {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => {
-                let stream = TcpStream::connect_timeout(&self.address, ANSWER_TIMEOUT)?;
+                let stream = TcpStream::connect_timeout(&self.address, self.timeout)?;
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+                stream.set_read_timeout(Some(self.timeout))?;
+                stream.set_write_timeout(Some(self.timeout))?;
                 self.stream.insert(BufReader::new(stream))
             }
         };

@@ -26,18 +26,23 @@ pub struct TestServer {
 impl TestServer {
     /// Starts `program serve` with a fresh data directory and further arguments (`--ephemeral` leaves the directory unused).
     pub fn start(program: &Path, arguments: &[&str]) -> Result<TestServer> {
+        let mut server = TestServer::unstarted(program, arguments)?;
+        server.restart()?;
+        Ok(server)
+    }
+
+    /// One that has not been started yet: its data directory may be filled before.
+    pub fn unstarted(program: &Path, arguments: &[&str]) -> Result<TestServer> {
         let directory =
             tempfile::Builder::new().prefix("orrery-test-").tempdir().context("no temporary directory")?;
-        let mut server = TestServer {
+        Ok(TestServer {
             program: program.to_owned(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             directory,
             child: None,
             address: ([127, 0, 0, 1], 0).into(),
             start_ms: 0,
-        };
-        server.restart()?;
-        Ok(server)
+        })
     }
 
     /// Starts again on the same directory; the port is a new one.

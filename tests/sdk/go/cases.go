@@ -273,6 +273,20 @@ var cases = []namedCase{
 		other := connect("d3Jvbmc=", azcosmos.ClientOptions{})
 		refused[azcosmos.DatabaseResponse](401)(must(other.NewDatabase(f.database.ID())).Read(background, nil))
 	}},
+	{"changes can be read from a moment on", func(f *fixture) {
+		container := f.container(definition("changes", "/pk"), nil)
+		must(container.CreateItem(background, key("p"), encode(object{"id": "before", "pk": "p"}), nil))
+		time.Sleep(2100 * time.Millisecond)
+		moment := time.Now().Add(-time.Second)
+		must(container.CreateItem(background, key("p"), encode(object{"id": "after", "pk": "p"}), nil))
+		seen := []any{}
+		whole := must(container.ReadFeedRanges(background, nil))[0]
+		options := azcosmos.ChangeFeedOptions{StartFrom: &moment, FeedRange: &whole}
+		for _, each := range must(container.ReadChangeFeed(background, &options)).Items {
+			seen = append(seen, decode(each)["id"])
+		}
+		equal(fmt.Sprint(seen), "[after]")
+	}},
 }
 
 func statuses(answer azcosmos.TransactionalBatchResponse) []int32 {

@@ -13,6 +13,7 @@ import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CosmosClient, PartitionKeyKind } from "@azure/cosmos";
 import { addAccess } from "./access.js";
+import { addEncryption } from "./encryption.js";
 import { addQueries } from "./queries.js";
 import { addScripts } from "./scripts.js";
 import { addThrottling } from "./throttling.js";
@@ -379,6 +380,7 @@ test("a wrong key opens nothing", async ({ database }) => {
 });
 
 addAccess(test, { connect, create, refused });
+addEncryption(test, { connect, refused });
 const server = { endpoint: COSMOS_ENDPOINT, key: COSMOS_KEY, agent };
 addSplits(test, { server, create });
 addScripts(test, { refused });

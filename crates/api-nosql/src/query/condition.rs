@@ -1,9 +1,10 @@
 //! The condition of a patch: `from c where c.n = 1`, tested on the stored version before anything changes.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use orrery_engine::{Condition, Error, Item};
-use orrery_query::Prepared;
+use orrery_query::{Meter, Prepared};
 
 use super::{request, surroundings};
 use crate::errors::Result;
@@ -14,8 +15,10 @@ pub fn compile(context: &Context<'_>, target: &Target, text: &str) -> Result<Con
     let prepared = Prepared::condition(&parsed, &surroundings::of_container(context, target))
         .map_err(|error| request::failed(&error, false))?;
     let rid = target.rid;
+    let budget = (*context.budget).clone();
     Ok(Arc::new(move |item: &Item| {
-        surroundings::with_row(&rid, item, |row| prepared.matches(row))
+        let meter = Rc::new(Meter::new(&budget));
+        surroundings::with_row(&rid, item, |row| prepared.matches(row, &meter))
             .map_err(|error| Error::bad_request(error.message))
     }))
 }

@@ -117,10 +117,7 @@ impl Insight {
                 "IndexImpactScore": "High",
             })
         };
-        let composite = |paths: &Vec<String>| {
-            let specs: Vec<String> = paths.iter().map(|path| format!("{path} ASC")).collect();
-            json!({ "IndexSpecs": specs, "IndexPreciseSet": true, "IndexImpactScore": "High" })
-        };
+        let composite = |specs: &Vec<String>| json!({ "IndexSpecs": specs, "IndexPreciseSet": true, "IndexImpactScore": "High" });
         json!({
             "UtilizedSingleIndexes": used.iter().map(single).collect::<Vec<_>>(),
             "PotentialSingleIndexes": self.indexes.missing.iter().map(single).collect::<Vec<_>>(),

@@ -31,11 +31,11 @@ use crate::headers::{self, Answer};
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
-use crate::{budget, consistency, continuation, items, scope};
+use crate::{budget, consistency, continuation, items, paging, scope};
 
 const EXECUTION_INFO: HeaderValue =
     HeaderValue::from_static("{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}");
-const CROSS_PARTITION_DISABLED: &str = "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.";
+pub(crate) const CROSS_PARTITION_DISABLED: &str = "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.";
 
 pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
@@ -206,6 +206,8 @@ fn answer(
     next: Option<HeaderValue>,
 ) -> Result<Answer> {
     let target = partitions.target;
+    // The rows and their copy; from here on the server holds the body until it is sent.
+    let _held = paging::hold(context, 2 * page.size_bytes())?;
     let mut body = Vec::with_capacity(page.size_bytes() + page.len() + 128);
     open_envelope(&mut body, "Documents", target.rid.as_str());
     for (n, row) in page.iter().enumerate() {

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use orrery_budget::Budget;
 use orrery_engine::{Container, HeldPlace, HeldResults, Position, QueryPosition, RequestClass, Scope};
 use orrery_model::Epk;
 use orrery_query::merge::{Ask, Figures, HeldRows, MergePosition, SharePage, Shares, SortedPosition};
@@ -20,7 +21,6 @@ use super::position::{Part, Start};
 use super::share::{Answered, ShareQuery};
 use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
-use crate::presence::{self, Patience};
 use crate::service::{Context, Lengthy, Target};
 
 /// Threads that all queries together may use beyond those that answer requests.
@@ -128,7 +128,7 @@ pub struct Partitions<'a> {
     pub held_place: Option<HeldPlace>,
     /// How long one page may take.
     pub page_time: Duration,
-    patience: Patience<'a>,
+    budget: Budget,
     /// Whether to tell how pages were made.
     pub explained: bool,
     /// How to run what takes long, unless the whole request is run that way.
@@ -162,7 +162,7 @@ impl<'a> Partitions<'a> {
             held: None,
             held_place: None,
             page_time: context.service.config.query_page_time,
-            patience: Patience::new(context.presence),
+            budget: (*context.budget).clone(),
             explained: false,
             lengthy: None,
             at: None,
@@ -314,7 +314,7 @@ impl<'a> Partitions<'a> {
             timed: self.timed,
             held: self.held,
             deadline: Instant::now() + self.page_time,
-            patience: &self.patience,
+            budget: &self.budget,
             explained: self.explained,
             lengthy: self.lengthy,
         };
@@ -391,10 +391,12 @@ impl Shares for Partitions<'_> {
         if self.read_ahead { self.degree } else { 1 }
     }
 
+    fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>> {
-        if self.patience.is_over() {
-            return Err(presence::gone());
-        }
+        self.budget.check()?;
         self.admit(asks)?;
         let answers = match asks {
             [ask] => vec![self.ask(ask)],

@@ -79,6 +79,9 @@ pub fn refused(message: impl Into<String>) -> ApiError {
 
 /// A query that cannot be compiled, or whose result cannot be written. `running` says which of the two.
 pub fn failed(error: &SqlError, running: bool) -> ApiError {
+    if let Some(exceeded) = error.exceeded {
+        return ApiError::exceeded(exceeded);
+    }
     if error.code.is_empty() && error.others.is_empty() {
         return refused(&error.message);
     }
@@ -152,6 +155,7 @@ mod tests {
             start: 3,
             end: 4,
             others: vec![],
+            exceeded: None,
         };
         assert_eq!(
             failed(&error, false).message,

@@ -1,7 +1,9 @@
 //! Queries over databases, containers, offers and all other feeds but items: the same language, over the JSON of each resource.
 
+use std::rc::Rc;
+
 use orrery_model::{ParseOptions, Raw, parse_json};
-use orrery_query::{Prepared, RowView, run_all};
+use orrery_query::{Meter, Prepared, RowView, run_within};
 
 use super::request::{self, QueryRequest};
 use super::surroundings;
@@ -21,5 +23,6 @@ pub fn select(context: &Context<'_>, entries: Vec<Entry>) -> Result<Vec<Vec<u8>>
         .collect::<std::result::Result<_, _>>()
         .map_err(|_| ApiError::bad_request(INPUT_INVALID))?;
     let rows = documents.iter().filter_map(|document| Raw::document(document).ok()).map(RowView::plain);
-    run_all(&prepared, rows).map_err(|error| request::failed(&error, true))
+    let meter = Rc::new(Meter::new(&context.budget));
+    run_within(&prepared, rows, &meter).map_err(|error| request::failed(&error, true))
 }

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use orrery_budget::Budget;
 use orrery_engine::{
     HeldResults, PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope, Tuning,
 };
@@ -17,7 +18,6 @@ use super::request;
 use super::surroundings::WireSystem;
 use crate::errors::{ApiError, Plane, Result};
 use crate::paging::PAGE_BYTES_MAX;
-use crate::presence::{self, Patience};
 use crate::service::{Lengthy, Target};
 use crate::{continuation, items};
 
@@ -40,8 +40,7 @@ pub struct ShareQuery<'a> {
     pub held: Option<&'a HeldResults>,
     /// A page that streams ends then with what it has; the client comes back for the rest.
     pub deadline: Instant,
-    /// Whether anyone waits for the page.
-    pub patience: &'a Patience<'a>,
+    pub budget: &'a Budget,
     /// Whether to tell how the page was made.
     pub explained: bool,
     /// How to run a page that turns out to take long. `None`: the caller has seen to that.
@@ -72,7 +71,7 @@ impl ShareQuery<'_> {
                 deadline: Some(self.deadline),
                 steps,
             },
-            cancelled: Some(&|| self.patience.is_over()),
+            budget: self.budget,
             session: self.session,
             held: self.held,
             system: &WireSystem(self.target.rid),
@@ -101,7 +100,7 @@ impl ShareQuery<'_> {
         };
         let insight = Insight::of_page(&page, self.explained);
         let next = page.next.map(|next| next.encode());
-        Ok((SharePage { rows, next, figures }, page.at, insight))
+        Ok((SharePage { rows, next, figures, held: page.held }, page.at, insight))
     }
 
     fn refused(&self, error: orrery_engine::Error) -> ApiError {
@@ -110,7 +109,7 @@ impl ShareQuery<'_> {
 
     fn failed(&self, failure: QueryFailure) -> ApiError {
         match failure {
-            _ if self.patience.is_over() => presence::gone(),
+            QueryFailure::Exceeded(exceeded) => ApiError::exceeded(exceeded),
             QueryFailure::Engine(error) => self.refused(error),
             QueryFailure::Lengthy => {
                 self.refused(orrery_engine::Error::internal("A query ran out of steps that nobody counted."))

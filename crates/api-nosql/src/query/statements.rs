@@ -28,6 +28,8 @@ const BODY_BYTES_MAX: usize = 4 * 1024;
 /// A byte of a body becomes about this much of a statement.
 const STATEMENT_BYTES_PER_BYTE: u64 = 16;
 const ENTRY_BYTES: u64 = 1024;
+/// A short text can spell large constants, which are not kept.
+const CONSTANT_BYTES_MAX: usize = 32 * 1024;
 /// For the size of the cache's own table.
 const STATEMENTS_EXPECTED: usize = 500;
 /// Bodies that were seen once are remembered by their hashes, in so many places.
@@ -98,7 +100,8 @@ impl Statements {
         let prepared = Prepared::new(&query, &request.parameters, &env)
             .map_err(|error| request::failed(&error, false))?;
         let ranges = planning::ranges(&prepared, &definition.partition_key);
-        let comes_again = hash != 0 && prepared.is_lasting() && {
+        let small = prepared.constant_bytes() <= CONSTANT_BYTES_MAX;
+        let comes_again = hash != 0 && small && prepared.is_lasting() && {
             let place = &self.seen[hash as usize % SEEN_PLACES];
             place.swap(hash, Relaxed) == hash
         };

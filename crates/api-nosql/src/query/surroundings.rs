@@ -18,7 +18,8 @@ const TICKS_PER_MS: u64 = 10_000;
 pub fn bare(context: &Context<'_>) -> QueryEnv {
     let env = context.account().env();
     let now_ticks = i64::try_from(env.now_ms().saturating_mul(TICKS_PER_MS)).unwrap_or(i64::MAX);
-    QueryEnv { now_ticks, random_seed: env.random_u64(), ..QueryEnv::default() }
+    let budget = Some((*context.budget).clone());
+    QueryEnv { now_ticks, random_seed: env.random_u64(), budget, ..QueryEnv::default() }
 }
 
 /// The same with the policies of a container.
@@ -50,7 +51,7 @@ pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
         languages: languages.collect(),
         geometry: definition.json["geospatialConfig"]["type"] == "Geometry",
         composite_indexes: Some(composite.collect()),
-        udfs: scripts::udfs::of_container(&context.service.scripts, &target.container),
+        udfs: scripts::udfs::of_container(context, &target.container),
         ..bare(context)
     }
 }

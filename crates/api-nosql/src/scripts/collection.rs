@@ -1,13 +1,14 @@
 //! What a script may do: items of its own logical partition, as the wire shows them.
 
+use orrery_budget::{Budget, Exceeded, Held};
 use orrery_engine::error::{ALREADY_EXISTS, NOT_FOUND, PRECONDITION_FAILED};
 use orrery_engine::{Draft, Env, Error, Item, Kind, Operation as ItemOperation, Write};
 use orrery_query::QueryEnv;
-use orrery_script::{Collection, Done, Operation, OperationError, Options};
+use orrery_script::{Collection, Done, Failure, Operation, OperationError, Options};
 
 use super::identity::Renames;
 use super::query;
-use crate::errors::{errors_json, status_of};
+use crate::errors::{ApiError, errors_json, status_of};
 use crate::item_json::{size_hint, write_item};
 use crate::items;
 use crate::paging::PAGE_BYTES_MAX;
@@ -57,10 +58,55 @@ pub struct Items<'a, 'p> {
     pub random: &'a dyn Env,
     /// Names of what was written so far, which are not final yet.
     pub written: &'a mut Renames,
+    pub charges: &'a mut Charges,
+}
+
+/// What a script holds beside its own memory, charged to its request.
+pub struct Charges {
+    budget: Budget,
+    staged: Held,
+    /// The answer to the last operation, until the next.
+    result: Option<Held>,
+    exceeded: Option<Exceeded>,
+}
+
+impl Charges {
+    pub fn new(budget: &Budget) -> Result<Charges, Failure> {
+        let staged = budget.hold(0).map_err(Failure::exceeded)?;
+        Ok(Charges { budget: budget.clone(), staged, result: None, exceeded: None })
+    }
+
+    /// The end of a script that wanted more than there is, whatever else it says.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.exceeded.map_or(Ok(()), |exceeded| Err(Failure::exceeded(exceeded)))
+    }
+
+    fn set(&mut self, staged_bytes: usize, result_bytes: usize) -> Result<(), Exceeded> {
+        self.result = None;
+        let held = self.staged.resize(staged_bytes).and_then(|()| self.budget.hold(result_bytes));
+        self.result = Some(held.inspect_err(|exceeded| self.exceeded = Some(*exceeded))?);
+        Ok(())
+    }
 }
 
 impl Collection for Items<'_, '_> {
     fn perform(&mut self, operation: Operation<'_>, options: &Options) -> Result<Done, OperationError> {
+        let done = self.carry_out(operation, options)?;
+        let result_bytes = done.resource.as_ref().map_or(0, String::len);
+        self.charges.set(self.draft.staged_bytes(), result_bytes).map_err(|exceeded| OperationError {
+            status: ApiError::exceeded(exceeded).status.as_u16(),
+            message: errors_json(&exceeded.to_string()),
+        })?;
+        Ok(done)
+    }
+
+    fn is_over(&self) -> bool {
+        self.charges.exceeded.is_some() || self.draft.check_room().is_err()
+    }
+}
+
+impl Items<'_, '_> {
+    fn carry_out(&mut self, operation: Operation<'_>, options: &Options) -> Result<Done, OperationError> {
         match operation {
             Operation::Create { collection, document } => {
                 self.check_collection(collection)?;
@@ -97,13 +143,11 @@ impl Collection for Items<'_, '_> {
             }
             Operation::Query { collection, query } => {
                 self.check_collection(collection)?;
-                query::page(self.draft, &self.place.rid, self.env, query, options)
+                query::page(self.draft, &self.place.rid, self.env, &self.charges.budget, query, options)
             }
         }
     }
-}
 
-impl Items<'_, '_> {
     fn write(&mut self, operation: ItemOperation, options: &Options) -> Result<Done, OperationError> {
         if let ItemOperation::Create { document, .. }
         | ItemOperation::Upsert { document, .. }
@@ -126,7 +170,7 @@ impl Items<'_, '_> {
 
     /// The stored form of a document and its id, which it is given when it has none.
     fn document(&self, text: &str, fixed_id: bool) -> Result<(String, bytes::Bytes), OperationError> {
-        let invalid = |error: crate::errors::ApiError| OperationError {
+        let invalid = |error: ApiError| OperationError {
             status: error.status.as_u16(),
             message: errors_json(&error.message),
         };

@@ -3,9 +3,9 @@
 use http::StatusCode;
 use orrery_engine::ScriptKind;
 use orrery_model::{Kind as ValueKind, ParseOptions, Raw, parse_json};
-use orrery_script::Call;
+use orrery_script::{Call, Finished};
 
-use super::collection::{Items, Place};
+use super::collection::{Charges, Items, Place};
 use super::identity::Renames;
 use super::transaction::{SCRIPT_RU, Stop, Transaction};
 use super::{failures, resources};
@@ -42,6 +42,7 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
     let random = context.account().env().clone();
     let (container, job_key, job_script) = (target.container.clone(), key.clone(), script.clone());
     let time = host.limits.time;
+    let budget = context.budget.clone();
     let job_host = host.clone();
     let run = host.pool.run(time, move |claim| {
         let mut log = String::new();
@@ -73,11 +74,19 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
         let outcome = transaction.run(|draft, until| {
             draft.charge(SCRIPT_RU);
             let mut written = Renames::new(&place.rid);
-            let mut collection =
-                Items { draft, place: &place, env: &env, random: random.as_ref(), written: &mut written };
-            let report = orrery_script::run(&call, &job_host.limits, until, &mut collection);
+            let mut charges = Charges::new(&budget.ending(until.deadline))?;
+            let mut collection = Items {
+                draft,
+                place: &place,
+                env: &env,
+                random: random.as_ref(),
+                written: &mut written,
+                charges: &mut charges,
+            };
+            let report = orrery_script::run(&call, &job_host.limits, until, &budget, &mut collection);
             log = report.log;
-            Ok(report.outcome?.response_body)
+            charges.check()?;
+            Ok(report.outcome?)
         });
         (outcome, log, place)
     });
@@ -86,7 +95,9 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
     match outcome {
         Ok(drafted) => {
             let renames = Renames::of(&place.rid, &drafted.rewritten);
-            let body = renames.apply(drafted.value.unwrap_or_else(|| NO_BODY.to_owned()));
+            let Finished { response_body, held, .. } = drafted.value;
+            let body = renames.apply(response_body.unwrap_or_else(|| NO_BODY.to_owned()));
+            drop(held);
             let alt_path = format!("{}/sprocs/{}", target.alt_path(), script.definition.id);
             let rid = target.rid.script(ScriptKind::Procedure, script.number);
             let mut answer = context

@@ -33,6 +33,7 @@ pub fn failed(failure: &Failure) -> ApiError {
             ApiError::new(StatusCode::REQUEST_TIMEOUT, Voice::Partition, said("executing function"))
                 .charge(0.0)
         }
+        FailureKind::Exceeded(exceeded) => ApiError::exceeded(*exceeded).charge(0.0),
         FailureKind::ResultTooLarge => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, Voice::Partition, said("executing function"))
                 .charge(0.0)

@@ -133,7 +133,18 @@ mod tests {
     fn item(number: u64, lsn: u64) -> Item {
         let etag = Etag::of_change(lsn, 0, 7);
         let document = Bytes::from(orrery_model::Value::Object(Vec::new()).to_document());
-        Item { number, lsn, sub: 0, ts: 7, etag, ttl: None, late_members: 0, merged: false, document }
+        Item {
+            number,
+            lsn,
+            sub: 0,
+            ts: 7,
+            etag,
+            ttl: None,
+            late_members: 0,
+            merged: false,
+            attached: None,
+            document,
+        }
     }
 
     #[test]

@@ -28,11 +28,14 @@ const PROGRAMS_MAX: usize = 1_024;
 /// The numbers of a database, a container and a script.
 type ScriptName = (u32, u32, u64);
 
+/// What became of one version of a script.
+type Compiled = (Etag, Result<Program, Failure>);
+
 /// What runs scripts: one per service.
 pub struct ScriptHost {
     pub pool: Pool,
     pub limits: Limits,
-    programs: Mutex<HashMap<ScriptName, (Etag, Program)>>,
+    programs: Mutex<HashMap<ScriptName, Compiled>>,
 }
 
 impl ScriptHost {
@@ -40,7 +43,8 @@ impl ScriptHost {
         ScriptHost { pool: Pool::new(PoolLimits::default()), limits, programs: Mutex::default() }
     }
 
-    /// The compiled form of a script, made when it is first needed and again when the script changes.
+    /// The compiled form of a script, made when it is first needed and again when the script changes; or why there is none,
+    /// which is kept too: a text may be written to keep a parser busy.
     pub fn program(&self, container: &Container, script: &Script) -> Result<Program, Failure> {
         let key = (container.database().number, container.number(), script.number);
         // A panic while the lock is held leaves a map that is still a map.
@@ -48,9 +52,9 @@ impl ScriptHost {
         if let Some((etag, program)) = known().get(&key)
             && *etag == script.etag
         {
-            return Ok(program.clone());
+            return program.clone();
         }
-        let program = Program::compile(&script.definition.id, &script.definition.body)?;
+        let program = Program::compile(&script.definition.id, &script.definition.body);
         let mut programs = known();
         if programs.len() >= PROGRAMS_MAX
             && let Some(victim) = programs.keys().next().copied()
@@ -58,7 +62,7 @@ impl ScriptHost {
             programs.remove(&victim);
         }
         programs.insert(key, (script.etag, program.clone()));
-        Ok(program)
+        program
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! This is the one place where a script's query meets its items: today every item of the logical partition is read.
 
+use std::rc::Rc;
+
+use orrery_budget::Budget;
 use orrery_engine::{Draft, Error, Item};
-use orrery_query::{Execution, Flow, Prepared, QueryEnv};
+use orrery_query::{Execution, Flow, Meter, Prepared, QueryEnv};
 use orrery_script::{Done, OperationError, Options};
 use orrery_sql::SqlError;
 
@@ -80,6 +83,7 @@ pub fn page(
     draft: &mut Draft<'_>,
     rid: &ContainerRid,
     env: &QueryEnv,
+    budget: &Budget,
     query: &str,
     options: &Options,
 ) -> Result<Done, OperationError> {
@@ -97,14 +101,15 @@ pub fn page(
         items: 0,
         item_bytes: 0,
     };
+    let meter = Rc::new(Meter::new(budget));
     let streams = prepared.needs().is_streaming() && !prepared.needs().distinct;
     let next = match (streams, start) {
-        (true, None) => stream(draft, rid, &prepared, &mut page, None, 0, 0),
+        (true, None) => stream(draft, rid, &prepared, &meter, &mut page, None, 0, 0),
         (true, Some(Position::Stream { after, passed, swallow })) => {
-            stream(draft, rid, &prepared, &mut page, after, passed, swallow)
+            stream(draft, rid, &prepared, &meter, &mut page, after, passed, swallow)
         }
-        (false, None) => whole(draft, rid, &prepared, &mut page, 0),
-        (false, Some(Position::Whole { given })) => whole(draft, rid, &prepared, &mut page, given),
+        (false, None) => whole(draft, rid, &prepared, &meter, &mut page, 0),
+        (false, Some(Position::Whole { given })) => whole(draft, rid, &prepared, &meter, &mut page, given),
         // The continuation belongs to a query of another kind.
         _ => return Err(invalid_continuation()),
     }?;
@@ -118,16 +123,18 @@ pub fn page(
 }
 
 /// Emits rows while items come, and stops when the page is full.
+#[allow(clippy::too_many_arguments)]
 fn stream(
     draft: &Draft<'_>,
     rid: &ContainerRid,
     prepared: &Prepared,
+    meter: &Rc<Meter>,
     page: &mut Page,
     after: Option<u64>,
     passed: u64,
     swallow: u64,
 ) -> Result<Option<Position>, OperationError> {
-    let mut execution = Execution::resume(prepared, passed, swallow);
+    let mut execution = Execution::resume(prepared, passed, swallow).within(meter);
     let (mut last, mut swallowed) = (after, swallow);
     let (mut next, mut ended, mut problem) = (None, false, None);
     if prepared.needs().from {
@@ -186,10 +193,11 @@ fn whole(
     draft: &Draft<'_>,
     rid: &ContainerRid,
     prepared: &Prepared,
+    meter: &Rc<Meter>,
     page: &mut Page,
     given: u64,
 ) -> Result<Option<Position>, OperationError> {
-    let mut execution = Execution::resume(prepared, 0, given);
+    let mut execution = Execution::resume(prepared, 0, given).within(meter);
     let (mut overflow, mut problem) = (false, None);
     let mut take = |page: &mut Page, json: &[u8]| {
         if page.count > 0 && page.is_full() {

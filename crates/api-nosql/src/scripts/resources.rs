@@ -1,19 +1,15 @@
 //! Scripts as resources: create, upsert, read, list, query, replace, delete.
 //!
-//! A script that does not compile is refused when it is stored, with the place of the error, instead of whenever
-//! somebody first runs it.
+//! Any text is stored. Whether it is a script shows when somebody first runs it, as on the service.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
-use orrery_engine::script::SCRIPT_BYTES_MAX;
 use orrery_engine::{Container, Script, ScriptDefinition, ScriptKind, TriggerOperation, TriggerTime};
 use orrery_model::PartitionKey;
-use orrery_script::Program;
 use serde_json::Value;
 
-use super::failures;
 use crate::actions::Action;
 use crate::errors::{ApiError, INPUT_INVALID, Plane, Result};
 use crate::headers::{self, Answer, At};
@@ -71,7 +67,6 @@ pub fn operation_word(operation: TriggerOperation) -> &'static str {
 pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let definition = definition(context)?;
-    compile(context, &definition).await?;
     let known = target.container.scripts().by_id(definition.kind, &definition.id).cloned();
     let stored = match known {
         Some(known) if context.action == Action::UpsertScript => {
@@ -103,7 +98,6 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let definition = definition(context)?;
     let script = find(context, &target, definition.kind)?;
-    compile(context, &definition).await?;
     let if_match = context.text(IF_MATCH);
     let replaced =
         context.account().replace_script(&target.container, script.number, definition, if_match).await;
@@ -202,22 +196,6 @@ fn definition(context: &Context<'_>) -> Result<ScriptDefinition> {
 fn choice<T: Copy>(text: &str, table: &[(&'static str, T)]) -> Result<T> {
     let found = table.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
     found.map(|(_, value)| *value).ok_or_else(|| ApiError::bad_request(INPUT_INVALID))
-}
-
-/// Refuses what is no script. On a script thread: a text can be written to keep a parser busy.
-async fn compile(context: &Context<'_>, definition: &ScriptDefinition) -> Result<()> {
-    // The engine says what is wrong with a longer one.
-    if definition.body.len() > SCRIPT_BYTES_MAX {
-        return Ok(());
-    }
-    let (id, text) = (definition.id.clone(), definition.body.clone());
-    let host = &context.service.scripts;
-    let compiled = host.pool.run(host.limits.time, move |_| Program::compile(&id, &text).map(drop));
-    match compiled.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(failure)) => Err(failures::failed(&failure)),
-        Err(why) => Err(failures::refused(why)),
-    }
 }
 
 fn one(context: &Context<'_>, target: &Target, status: StatusCode, script: &Script) -> Answer {

@@ -49,13 +49,16 @@ impl Transaction<'_> {
         mut work: impl FnMut(&mut Draft<'_>, &Until) -> Result<T, Stop>,
     ) -> Result<Drafted<T>, (Stop, f64)> {
         let deadline = Instant::now() + self.limits.time;
-        let until = Until { deadline, gone: self.claim.gone().clone() };
+        let until = Until { deadline, gone: self.claim.gone().clone(), budget: None };
         let mut attempt = 0;
         loop {
             attempt += 1;
             let mut failure = None;
             let drafted = self.container.draft(self.key, self.session, self.class, |draft| {
-                let value = work(draft, &until).map_err(|stop| match stop {
+                let worked = work(draft, &until);
+                // Whatever a script has made of it: what does not fit into a commit is refused.
+                draft.check_room()?;
+                let value = worked.map_err(|stop| match stop {
                     Stop::Engine(error) => error,
                     Stop::Failure(stopped) => {
                         failure = Some(stopped);

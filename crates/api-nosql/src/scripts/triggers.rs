@@ -9,7 +9,7 @@ use orrery_model::{NumberStyle, PartitionKey, Raw};
 use orrery_script::{Call, Program, Until};
 use std::sync::Arc;
 
-use super::collection::{Items, Place};
+use super::collection::{Charges, Items, Place};
 use super::execute::{header_text, stopped};
 use super::identity::Renames;
 use super::resources::{operation_word, time_word};
@@ -89,7 +89,8 @@ fn suits(of: TriggerOperation, operation: &Operation) -> bool {
             matches!(of, TriggerOperation::All | TriggerOperation::Replace | TriggerOperation::Update)
         }
         Operation::Delete { .. } => matches!(of, TriggerOperation::All | TriggerOperation::Delete),
-        Operation::Read { .. } => false,
+        // Triggers are about items; those of attachments went with them.
+        Operation::Read { .. } | Operation::Attach { .. } => false,
     }
 }
 
@@ -102,6 +103,7 @@ fn operation_name(operation: &Operation) -> &'static str {
         Operation::Patch { .. } => "Patch",
         Operation::Delete { .. } => "Delete",
         Operation::Read { .. } => "Read",
+        Operation::Attach { .. } => "Attach",
     }
 }
 
@@ -133,6 +135,7 @@ pub async fn write(
         quota: header_text(&quota),
         usage: header_text(&usage),
         logging: context.flag(SCRIPT_LOGGING),
+        budget: context.budget.clone(),
         write,
         triggers,
     };
@@ -172,6 +175,7 @@ struct Job {
     quota: String,
     usage: String,
     logging: bool,
+    budget: orrery_budget::Budget,
     write: Write,
     triggers: Triggers,
 }
@@ -269,13 +273,21 @@ impl Job {
             usage: &self.usage,
             logging: self.logging,
         };
-        let mut collection =
-            Items { draft, place: &self.place, env: &self.env, random: self.random.as_ref(), written };
-        let report = orrery_script::run(&call, &self.host.limits, until, &mut collection);
+        let mut charges = Charges::new(&self.budget.ending(until.deadline))?;
+        let mut collection = Items {
+            draft,
+            place: &self.place,
+            env: &self.env,
+            random: self.random.as_ref(),
+            written,
+            charges: &mut charges,
+        };
+        let report = orrery_script::run(&call, &self.host.limits, until, &self.budget, &mut collection);
         if !log.is_empty() && !report.log.is_empty() {
             log.push('\n');
         }
         log.push_str(&report.log);
+        charges.check()?;
         Ok(report.outcome?)
     }
 

@@ -6,31 +6,35 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use orrery_budget::Budget;
 use orrery_engine::{Container, ScriptKind, Scripts};
 use orrery_model::Value;
 use orrery_query::Udfs;
-use orrery_script::{Failure, Function, Functions};
+use orrery_script::{Failure, FailureKind, Function, Functions};
 use orrery_sql::SqlError;
 
 use super::Host;
+use crate::service::Context;
 
 /// What the functions of one query may take; queries run on many threads at once.
 const MEMORY_BYTES: usize = 32 * 1024 * 1024;
 
 pub struct ContainerUdfs {
     host: Host,
+    budget: Budget,
     container: Arc<Container>,
     scripts: Arc<Scripts>,
     asked: Mutex<BTreeSet<String>>,
     functions: OnceLock<Result<Functions, Failure>>,
 }
 
-/// The functions of a container; `None` when it has none.
-pub fn of_container(host: &Host, container: &Arc<Container>) -> Option<Arc<dyn Udfs>> {
+/// The functions of a container, which work at the expense of the request; `None` when it has none.
+pub fn of_container(context: &Context<'_>, container: &Arc<Container>) -> Option<Arc<dyn Udfs>> {
     let scripts = container.scripts();
     scripts.list(ScriptKind::Function).next()?;
     Some(Arc::new(ContainerUdfs {
-        host: host.clone(),
+        host: context.service.scripts.clone(),
+        budget: context.budget.clone(),
         container: container.clone(),
         scripts,
         asked: Mutex::default(),
@@ -53,10 +57,11 @@ impl Udfs for ContainerUdfs {
             Ok(functions) => functions.call(name, arguments),
             Err(failure) => Err(failure.clone()),
         };
-        result.map_err(|Failure { exception, stack, .. }| {
+        result.map_err(|Failure { kind, exception, stack, .. }| {
             let place = stack.lines().next().map(|frame| format!("\r\n{frame}")).unwrap_or_default();
+            let doing = if kind == FailureKind::Compile { "compiling" } else { "executing" };
             let message = format!(
-                "Encountered exception while executing function '{name}'. Exception = {exception}{place}"
+                "Encountered exception while {doing} function '{name}'. Exception = {exception}{place}"
             );
             SqlError::whole("", message)
         })
@@ -74,6 +79,7 @@ impl ContainerUdfs {
             })
             .collect::<Result<_, Failure>>()?;
         let limits = &self.host.limits;
-        Ok(Functions::new(functions.into(), MEMORY_BYTES.min(limits.memory_bytes), limits.time))
+        let memory_bytes = MEMORY_BYTES.min(limits.memory_bytes);
+        Ok(Functions::new(functions.into(), memory_bytes, limits.time, self.budget.clone()))
     }
 }

@@ -73,6 +73,8 @@ impl Client {
             auth_clock_skew_s: 900,
             query_page_time: orrery_api_nosql::QUERY_PAGE_TIME_DEFAULT,
             cross_partition,
+            request_time: orrery_api_nosql::REQUEST_TIME_DEFAULT,
+            memory: orrery_budget::MemoryPool::unlimited(),
         };
         let service = Service::new(account.clone(), config.clone());
         Client { service, account, config, env, keys }
@@ -147,7 +149,12 @@ impl Client {
             request.headers_mut().insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         let address = "127.0.0.1:8081".parse().unwrap();
-        request.extensions_mut().insert(Connection { tls: false, local: address, peer: address });
+        request.extensions_mut().insert(Connection {
+            tls: false,
+            local: address,
+            peer: address,
+            presence: orrery_api_nosql::Presence::Unknown,
+        });
         request
     }
 }

@@ -3,7 +3,7 @@
 //! | row | key | value (after a version byte) |
 //! |---|---|---|
 //! | user | `10`, database, number | LSN, ts, next permission number, name |
-//! | permission | `11`, database, user, number | LSN, ts, mode, name, resource, whether there is a key, the key |
+//! | permission | `11`, database, user, number | LSN, ts, mode, name, resource, whether there is a key, the key, `01` if the resource is percent-encoded |
 
 use bytes::Bytes;
 use orrery_model::PartitionKey;
@@ -57,6 +57,9 @@ impl PermissionRow {
         if let Some(key) = &self.definition.partition_key {
             put_bytes(&mut out, &key_bytes(key));
         }
+        if self.definition.escaped {
+            out.push(1);
+        }
         out.into()
     }
 
@@ -71,10 +74,16 @@ impl PermissionRow {
                 1 => Some(PartitionKey::decode(r.bytes()?)?),
                 _ => return None,
             };
+            // Rows of links that are names, the usual ones, end here.
+            let escaped = match r.is_at_end() {
+                true => false,
+                false if r.u8()? == 1 => true,
+                false => return None,
+            };
             Some(PermissionRow {
                 lsn,
                 ts,
-                definition: PermissionDefinition { name, mode, mode_name, resource, partition_key },
+                definition: PermissionDefinition { name, mode, mode_name, resource, escaped, partition_key },
             })
         })
     }
@@ -93,6 +102,7 @@ mod tests {
                 mode: PermissionMode::All,
                 mode_name: "aLL".into(),
                 resource: "dbs/d/colls/c".into(),
+                escaped: false,
                 partition_key: key.map(|text| PartitionKey::parse_header(text).unwrap()),
             },
         }
@@ -104,6 +114,9 @@ mod tests {
         assert_eq!(UserRow::decode(&user.encode()).unwrap(), user);
         for key in [None, Some("[]"), Some("[{}]"), Some(r#"["a\u0000b",1.5,null]"#)] {
             assert_eq!(PermissionRow::decode(&permission(key).encode()).unwrap(), permission(key));
+            let mut escaped = permission(key);
+            escaped.definition.escaped = true;
+            assert_eq!(PermissionRow::decode(&escaped.encode()).unwrap(), escaped);
         }
     }
 

@@ -87,6 +87,9 @@ impl Writer {
         for user in database.users.load().after(0) {
             prepare_user_delete(&mut change, number, user);
         }
+        for key in database.encryption_keys.load().iter() {
+            change.delete(RowKey::EncryptionKey(number, key.number));
+        }
         self.commit(change)?;
         self.databases.remove(&number);
         self.publish(|view| {
@@ -98,6 +101,7 @@ impl Writer {
         });
         database.containers.store(Arc::new(Containers::default()));
         database.users.store(Arc::default());
+        database.encryption_keys.store(Arc::default());
         containers.iter().for_each(|container| self.end(container));
         Ok(())
     }

@@ -12,12 +12,14 @@ use crate::access::{User, Users};
 use crate::account::{Database, Ref, Shared};
 use crate::catalog::access::{permission_of_row, user_of_row};
 use crate::catalog::access_rows::{PermissionRow, UserRow};
+use crate::catalog::encryption_keys::{EncryptionKeyRow, key_of_row};
 use crate::catalog::rows::{
     ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, ScriptRow, damaged,
 };
 use crate::catalog::view::{Containers, View};
 use crate::container::{Container, Version};
 use crate::definition::ContainerDefinition;
+use crate::encryption_key::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::etag::Etag;
 use crate::offer::{MANUAL_MIN, Offer, OfferOwner};
@@ -43,6 +45,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     let mut containers: BTreeMap<(u32, u32), (ContainerRow, RangeRows)> = BTreeMap::new();
     let mut drops = BTreeSet::new();
     let mut users: BTreeMap<(u32, u32), User> = BTreeMap::new();
+    let mut encryption_keys: HashMap<u32, EncryptionKeys> = HashMap::new();
     let mut scripts: HashMap<(u32, u32), Scripts> = HashMap::new();
 
     let mut rows = space.snapshot()?.scan(Table::Feed, KeyRange::all(), Direction::Forward);
@@ -75,6 +78,10 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
                 .get_mut(&(database, user))
                 .ok_or_else(|| damaged(&format!("permission {number} belongs to no user")))?
                 .insert(Arc::new(permission_of_row(number, PermissionRow::decode(&row.value)?))),
+            RowKey::EncryptionKey(database, number) => {
+                let key = key_of_row(number, EncryptionKeyRow::decode(&row.value)?);
+                encryption_keys.entry(database).or_default().insert(Arc::new(key));
+            }
             RowKey::Script(database, container, high, low) => {
                 let ScriptRow { lsn, ts, definition } = ScriptRow::decode(&row.value)?;
                 let number = u64::from(high) << 32 | u64::from(low);
@@ -119,6 +126,12 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     }
 
     load_users(&view, users)?;
+    for (number, keys) in encryption_keys {
+        let database = view.database(Ref::Number(number));
+        let database = database
+            .ok_or_else(|| damaged(&format!("encryption keys belong to database {number}, which is none")))?;
+        database.encryption_keys.store(Arc::new(keys));
+    }
 
     let meta = match meta {
         Some(meta) => meta,
@@ -239,6 +252,7 @@ mod tests {
     use super::*;
     use crate::account::Account;
     use crate::config::EngineConfig;
+    use crate::definition::KeyKinds;
     use crate::env::TestEnv;
     use crate::error::Kind;
     use crate::partition::wait;
@@ -252,7 +266,7 @@ mod tests {
         let account = open(store);
         let database = wait(account.create_database("db", None)).unwrap();
         let json = serde_json::json!({ "id": "c", "partitionKey": { "paths": ["/pk"], "version": 2 } });
-        let definition = ContainerDefinition::parse(&json, "2020-07-15").unwrap();
+        let definition = ContainerDefinition::parse(&json, KeyKinds::All).unwrap();
         wait(account.create_container(&database, definition, None)).unwrap();
         let number = database.number;
         drop((account, database));

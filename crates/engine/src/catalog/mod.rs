@@ -1,4 +1,4 @@
-//! What exists: databases, containers with their ranges and scripts, offers, users with their permissions, and the
+//! What exists: databases, containers with their ranges and scripts, offers, users with their permissions, client encryption keys, and the
 //! spaces still to be dropped.
 //!
 //! The truth is the rows of space 0 (`rows`). `load` reads them once at the start; `writer` is the one thread that
@@ -11,6 +11,7 @@
 pub(crate) mod access;
 pub(crate) mod access_rows;
 pub(crate) mod changes;
+pub(crate) mod encryption_keys;
 pub(crate) mod load;
 pub(crate) mod reshape;
 pub(crate) mod rows;

@@ -11,8 +11,8 @@
 //! | script | `20`, database, container, number (two words) | LSN, ts, kind, trigger's time and operation, id, body, spelling |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
-//! range of keys. Tags `10` and `11` are users and permissions, see `access_rows`; others from there on are left for
-//! resources that come later.
+//! range of keys. Tags `10` and `11` are users and permissions, see `access_rows`, `12` client encryption keys, see
+//! `encryption_keys`; others from there on are left for resources that come later.
 //!
 //! Every value starts with the version of its row kind. A row of an unknown version is refused by name: a newer
 //! program wrote it, and guessing could lose what it said.
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use orrery_model::Epk;
 
 use crate::error::{Error, Result};
-use crate::offer::{OfferOwner, Throughput};
+use crate::offer::{Level, OfferOwner, Throughput};
 use crate::script::{ScriptDefinition, ScriptKind, TriggerOperation, TriggerTime};
 use crate::throughput::{BUCKET_UNLIMITED, BUCKETS_MAX};
 
@@ -33,6 +33,7 @@ const TAG_OFFER: u8 = 4;
 const TAG_DROP: u8 = 5;
 const TAG_USER: u8 = 0x10;
 const TAG_PERMISSION: u8 = 0x11;
+const TAG_ENCRYPTION_KEY: u8 = 0x12;
 const TAG_SCRIPT: u8 = 0x20;
 
 /// The version that every row kind is written with today.
@@ -51,6 +52,8 @@ pub(crate) enum RowKey {
     User(u32, u32),
     /// Database, user and permission.
     Permission(u32, u32, u32),
+    /// Database and client encryption key.
+    EncryptionKey(u32, u32),
     /// The number's upper and lower half come last.
     Script(u32, u32, u32, u32),
 }
@@ -142,6 +145,7 @@ impl RowKey {
             RowKey::Drop(space) => (TAG_DROP, &[space]),
             RowKey::User(database, user) => (TAG_USER, &[database, user]),
             RowKey::Permission(database, user, number) => (TAG_PERMISSION, &[database, user, number]),
+            RowKey::EncryptionKey(database, number) => (TAG_ENCRYPTION_KEY, &[database, number]),
             RowKey::Script(database, container, high, low) => (TAG_SCRIPT, &[database, container, high, low]),
         };
         let mut key = Vec::with_capacity(1 + 4 * numbers.len());
@@ -167,6 +171,7 @@ impl RowKey {
             (TAG_DROP, 1) => Some(RowKey::Drop(number(0))),
             (TAG_USER, 2) => Some(RowKey::User(number(0), number(1))),
             (TAG_PERMISSION, 3) => Some(RowKey::Permission(number(0), number(1), number(2))),
+            (TAG_ENCRYPTION_KEY, 2) => Some(RowKey::EncryptionKey(number(0), number(1))),
             (TAG_SCRIPT, 4) => Some(RowKey::Script(number(0), number(1), number(2), number(3))),
             _ => None,
         }
@@ -288,7 +293,10 @@ impl OfferRow {
         put_u32(&mut out, container);
         let (kind, ru, percent) = match self.throughput {
             Throughput::Manual(ru) => (0, ru, 0),
-            Throughput::Autoscale { max, increment_percent } => (1, max, increment_percent),
+            Throughput::Level(level) => (2, level.ru(), 0),
+            // An increment of nothing has a kind of its own: 0 means that there is none.
+            Throughput::Autoscale { max, increment_percent: Some(0) } => (3, max, 0),
+            Throughput::Autoscale { max, increment_percent } => (1, max, increment_percent.unwrap_or(0)),
         };
         out.push(kind);
         put_u32(&mut out, ru);
@@ -311,7 +319,10 @@ impl OfferRow {
             };
             let throughput = match (r.u8()?, r.u32()?, r.u32()?) {
                 (0, ru, 0) => Throughput::Manual(ru),
-                (1, max, increment_percent) => Throughput::Autoscale { max, increment_percent },
+                (2, ru, 0) => Throughput::Level(Level::of_ru(ru)?),
+                (1, max, 0) => Throughput::Autoscale { max, increment_percent: None },
+                (1, max, percent) => Throughput::Autoscale { max, increment_percent: Some(percent) },
+                (3, max, 0) => Throughput::Autoscale { max, increment_percent: Some(0) },
                 _ => return None,
             };
             let (throughput_max_ever, storage_max_ever_kb) = (r.u32()?, r.u64()?);
@@ -416,7 +427,7 @@ impl<'v> Reader<'v> {
         Some(*taken)
     }
 
-    fn is_at_end(&self) -> bool {
+    pub(super) fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -468,7 +479,7 @@ mod tests {
             lsn: 2,
             ts: 3,
             owner: OfferOwner::Container(4, 5),
-            throughput: Throughput::Autoscale { max: 7_000, increment_percent: 20 },
+            throughput: Throughput::Autoscale { max: 7_000, increment_percent: Some(20) },
             throughput_max_ever: 9_000,
             storage_max_ever_kb: 11,
             buckets: [30, 100, 100, 100, 5],

@@ -4,8 +4,19 @@ use orrery_model::PropertyPath;
 use orrery_query::Language;
 use serde_json::{Map, Value, json};
 
-use super::json::{array_member, invalid_input, object, required_text, text_member};
+use super::json::{array_member, invalid_input, member, object, required_text};
 use crate::error::{Error, Result};
+
+/// The numbers of the tags (Windows calls them locale ids), which the service takes as well.
+const NUMBERS: [(&str, &str); 7] = [
+    ("1033", "en-US"),
+    ("1036", "fr-FR"),
+    ("1031", "de-DE"),
+    ("1040", "it-IT"),
+    ("1046", "pt-BR"),
+    ("2070", "pt-PT"),
+    ("3082", "es-ES"),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullTextPolicy {
@@ -31,10 +42,10 @@ pub struct FullTextIndex {
 pub(super) fn parse(from: Option<&Map<String, Value>>) -> Result<Option<(FullTextPolicy, Value)>> {
     let Some(from) = from else { return Ok(None) };
     let mut json = Map::new();
-    let default_language = match text_member(from, "defaultLanguage")? {
+    let default_language = match member(from, "defaultLanguage") {
         Some(name) => {
             let language = language(name)?;
-            json.insert("defaultLanguage".into(), name.into());
+            json.insert("defaultLanguage".into(), name.clone());
             language
         }
         None => Language::English,
@@ -53,9 +64,9 @@ pub(super) fn parse(from: Option<&Map<String, Value>>) -> Result<Option<(FullTex
             }
             let mut own = default_language;
             let mut json = json!({ "path": text });
-            if let Some(name) = text_member(entry, "language")? {
+            if let Some(name) = member(entry, "language") {
                 own = language(name)?;
-                json["language"] = name.into();
+                json["language"] = name.clone();
             }
             canonical.push(json);
             paths.push(FullTextPath { path, language: own });
@@ -107,11 +118,15 @@ impl FullTextPolicy {
     }
 }
 
-fn language(name: &str) -> Result<Language> {
-    if name.is_empty() {
-        return Err(invalid_input());
-    }
-    Language::of_tag(name).ok_or_else(|| {
-        Error::bad_request(format!("The Full Text Policy contains an unsupported language {name}."))
+/// The language that a policy names by its tag, or by the number that Windows gives the tag.
+fn language(name: &Value) -> Result<Language> {
+    let text = match name {
+        Value::String(tag) if !tag.is_empty() => tag.clone(),
+        Value::Number(number) if number.is_u64() => number.to_string(),
+        _ => return Err(invalid_input()),
+    };
+    let tag = NUMBERS.iter().find(|(number, _)| *number == text).map_or(text.as_str(), |(_, tag)| tag);
+    Language::of_tag(tag).ok_or_else(|| {
+        Error::bad_request(format!("The Full Text Policy contains an unsupported language {text}."))
     })
 }

@@ -87,6 +87,20 @@ impl IndexingPolicy {
         Ok(parse(Some(from), &embeddings, full_text.as_ref(), planar)?.0)
     }
 
+    /// A plane has no edges of its own, the globe needs no others: indexes of shapes must have bounds on the one and none
+    /// on the other.
+    pub(super) fn check_bounds(&self) -> Result<()> {
+        if self.spatial.iter().all(|index| index.bounds.is_some() == self.planar) {
+            return Ok(());
+        }
+        let (what, space) = if self.planar { ("lacks", "Geometry") } else { ("has", "Geography") };
+        Err(Error::bad_request(format!(
+            "A spatial index {what} a boundingBox, and the type of the geospatialConfig is {space}. Specify a \
+             boundingBox for every spatial index of a container of type Geometry, and for none of a container of type \
+             Geography."
+        )))
+    }
+
     /// Whether the index rows are the same under both policies.
     pub(crate) fn makes_rows_of(&self, other: &IndexingPolicy) -> bool {
         match (self.mode, other.mode) {

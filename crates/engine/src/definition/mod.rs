@@ -5,9 +5,9 @@
 //! is stored and echoed, in the service's order of members. Unknown members are dropped, as the service does.
 //!
 //! ```
-//! use orrery_engine::ContainerDefinition;
+//! use orrery_engine::{ContainerDefinition, KeyKinds};
 //! let sent = serde_json::json!({ "partitionKey": { "paths": ["/pk"] }, "id": "c", "colour": "red" });
-//! let definition = ContainerDefinition::parse(&sent, "2020-07-15").unwrap();
+//! let definition = ContainerDefinition::parse(&sent, KeyKinds::All).unwrap();
 //! assert_eq!(definition.json["indexingPolicy"]["includedPaths"][0]["path"], "/*");
 //! assert_eq!(definition.json["partitionKey"]["kind"], "Hash");
 //! assert!(definition.json.get("colour").is_none());
@@ -36,14 +36,11 @@ pub use indexing::{
     SPATIAL_INDEXES_MAX, SpatialIndex,
 };
 pub use names::NAME_CHARACTERS_MAX;
-pub use partition_key::PARTITION_KEY_PATHS_MAX;
+pub use partition_key::{KeyKinds, PARTITION_KEY_PATHS_MAX};
 pub use policies::{UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
 pub use vector::{FLAT_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MAX, VectorEmbedding, VectorIndex};
 
 use crate::error::{Error, Result};
-
-/// The version under which stored definitions are read back: newer than every rule that depends on one.
-const STORED_VERSION: &str = "9999-12-31";
 
 /// A container's definition, valid and complete.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,8 +59,18 @@ pub struct ContainerDefinition {
 }
 
 impl ContainerDefinition {
-    /// Reads what a client sent under a protocol version such as `2018-12-31`.
-    pub fn parse(json: &Value, api_version: &str) -> Result<ContainerDefinition> {
+    /// Reads what a client sent that knows these kinds of keys.
+    pub fn parse(json: &Value, kinds: KeyKinds) -> Result<ContainerDefinition> {
+        let definition = ContainerDefinition::read(json, kinds)?;
+        partition_key::check_signs(&definition.json["partitionKey"])?;
+        definition.indexing.check_bounds()?;
+        let encryption = definition.json.get("clientEncryptionPolicy");
+        policies::check_client_encryption(encryption, &definition.partition_key)?;
+        Ok(definition)
+    }
+
+    /// By the rules that definitions have always had to keep.
+    fn read(json: &Value, kinds: KeyKinds) -> Result<ContainerDefinition> {
         let from = json::object(json)?;
         let id = match json::member(from, "id") {
             Some(id) => id.as_str().ok_or_else(json::invalid_input)?,
@@ -75,7 +82,7 @@ impl ContainerDefinition {
         };
         names::check(id)?;
         let (partition_key, partition_key_json) =
-            partition_key::parse(json::object_member(from, "partitionKey")?, api_version)?;
+            partition_key::parse(json::object_member(from, "partitionKey")?, kinds)?;
         let (vector_embeddings, embeddings_json) =
             vector::parse_embeddings(json::object_member(from, "vectorEmbeddingPolicy")?)?;
         let (full_text, full_text_json) =
@@ -126,11 +133,11 @@ impl ContainerDefinition {
         })
     }
 
-    /// Reads a definition back from the catalog. It was valid when it was written, so a rule that is made stricter later
-    /// must spare this version, or accounts that hold the old form could not be opened.
+    /// Reads a definition back from the catalog. It was valid when it was written, so rules that came later
+    /// are for `parse` alone, or accounts that hold the old form could not be opened.
     pub(crate) fn parse_stored(text: &str) -> Result<ContainerDefinition> {
         let json: Value = serde_json::from_str(text)
             .map_err(|error| Error::internal("A stored definition is no JSON.").caused_by(error))?;
-        ContainerDefinition::parse(&json, STORED_VERSION)
+        ContainerDefinition::read(&json, KeyKinds::All)
     }
 }

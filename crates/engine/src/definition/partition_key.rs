@@ -11,18 +11,24 @@ use crate::error::{Error, Result};
 
 /// Most paths of a hierarchical key.
 pub const PARTITION_KEY_PATHS_MAX: usize = 3;
-/// The last protocol version that does not know hierarchical keys.
-const LAST_VERSION_WITHOUT_MULTI_HASH: &str = "2018-12-31";
 /// The path that stands for "no partition key".
 const SYSTEM_PATH: &str = "/_partitionKey";
+
+/// The kinds of keys that whoever defines a container knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKinds {
+    HashOnly,
+    /// Hierarchical keys too.
+    All,
+}
 
 /// Reads a definition; `None` asks for a container without a key.
 pub(super) fn parse(
     from: Option<&Map<String, Value>>,
-    api_version: &str,
+    kinds: KeyKinds,
 ) -> Result<(PartitionKeyDefinition, Value)> {
     let Some(from) = from else { return Ok(system_key()) };
-    let kind = kind(text_member(from, "kind")?.unwrap_or("Hash"), api_version)?;
+    let kind = kind(text_member(from, "kind")?.unwrap_or("Hash"), kinds)?;
     // The Java SDK sends the name of its constant instead of the number.
     let version = match from.get("version").and_then(Value::as_str) {
         Some("V1") => Some(1),
@@ -84,8 +90,8 @@ fn system_key() -> (PartitionKeyDefinition, Value) {
     (definition, json!({ "paths": [SYSTEM_PATH], "kind": "Hash", "systemKey": true }))
 }
 
-fn kind(name: &str, api_version: &str) -> Result<KeyKind> {
-    let knows_multi_hash = api_version > LAST_VERSION_WITHOUT_MULTI_HASH;
+fn kind(name: &str, kinds: KeyKinds) -> Result<KeyKind> {
+    let knows_multi_hash = kinds == KeyKinds::All;
     match name {
         "Hash" => Ok(KeyKind::Hash),
         "MultiHash" if knows_multi_hash => Ok(KeyKind::MultiHash),
@@ -106,19 +112,44 @@ fn kind_name(kind: KeyKind) -> &'static str {
     }
 }
 
+/// What is asked of new definitions alone: the signs of a path that are not in quotes.
+pub(super) fn check_signs(definition: &Value) -> Result<()> {
+    let texts = definition["paths"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let found = texts.filter_map(|text| Some((text, stray_sign(text)?))).next();
+    found.map_or(Ok(()), |(text, offset)| Err(refused(text, offset)))
+}
+
+fn refused(text: &str, offset: usize) -> Error {
+    Error::bad_request(format!(
+        "The partition key component definition path '{text}' could not be accepted, failed near position \
+         '{offset}'. Partition key paths must contain only valid characters and not contain a trailing slash or \
+         wildcard character."
+    ))
+}
+
 fn path(text: &str) -> Result<PropertyPath> {
-    let refused = |offset: usize| {
-        Error::bad_request(format!(
-            "The partition key component definition path '{text}' could not be accepted, failed near position \
-             '{offset}'. Partition key paths must contain only valid characters and not contain a trailing slash or \
-             wildcard character."
-        ))
-    };
-    let path = PropertyPath::parse(text).map_err(|error| refused(error.offset))?;
+    let path = PropertyPath::parse(text).map_err(|error| refused(text, error.offset))?;
     // Only outside quotes are these wildcards; a quoted name may hold any character.
     let wildcard = path.segments().iter().any(|segment| matches!(segment.as_str(), "*" | "?" | "[]"));
     match wildcard && !text.contains(['"', '\'']) {
-        true => Err(refused(text.find(['*', '?', '[']).unwrap_or(text.len()))),
+        true => Err(refused(text, text.find(['*', '?', '[']).unwrap_or(text.len()))),
         false => Ok(path),
     }
+}
+
+/// Where a path, which is one, has a sign that must stand in quotes.
+fn stray_sign(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut before = '/';
+    for (at, character) in text.char_indices() {
+        match quote {
+            Some(open) if character == open && before != '\\' => quote = None,
+            Some(_) => {}
+            None if matches!(character, '"' | '\'') && before == '/' => quote = Some(character),
+            None if character.is_alphanumeric() || matches!(character, '/' | '_' | '-' | '$' | '@') => {}
+            None => return Some(at),
+        }
+        before = character;
+    }
+    None
 }

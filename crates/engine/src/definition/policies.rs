@@ -1,6 +1,6 @@
 //! The small policies of a container: time to live, unique keys, conflicts, geography, and those that are kept and echoed.
 
-use orrery_model::PropertyPath;
+use orrery_model::{PartitionKeyDefinition, PropertyPath};
 use serde_json::{Map, Value, json};
 
 use super::json::{
@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 
 /// Most unique keys of a container.
 pub const UNIQUE_KEYS_MAX: usize = 10;
+/// The one algorithm that clients encrypt members with.
+const ENCRYPTION_ALGORITHM: &str = "AEAD_AES_256_CBC_HMAC_SHA256";
 /// Most paths of one unique key.
 pub const UNIQUE_KEY_PATHS_MAX: usize = 16;
 
@@ -128,7 +130,7 @@ pub(super) fn client_encryption(from: &Map<String, Value>) -> Result<Option<Valu
         let entry = object(entry)?;
         let path = required_text(entry, "path")?;
         let encrypted = PropertyPath::parse(path).map_err(|_| invalid_input())?;
-        // A version 1 policy may encrypt neither the id nor the partition key; neither version nested members.
+        // Nested members are encrypted with the whole that they are part of.
         if encrypted.segments().len() != 1 || (version == 1 && path == "/id") {
             return Err(invalid_input());
         }
@@ -138,6 +140,45 @@ pub(super) fn client_encryption(from: &Map<String, Value>) -> Result<Option<Valu
         required_text(entry, "encryptionAlgorithm")?;
     }
     Ok(Some(Value::Object(policy.clone())))
+}
+
+/// What is asked of new policies alone. Ids and partition keys are looked up by their value, so that a policy of version 1
+/// leaves them alone and one of version 2 encrypts equal values equally.
+pub(super) fn check_client_encryption(policy: Option<&Value>, key: &PartitionKeyDefinition) -> Result<()> {
+    let Some(policy) = policy else { return Ok(()) };
+    let version = policy["policyFormatVersion"].as_i64().unwrap_or(1);
+    let mut seen: Vec<&str> = Vec::new();
+    for entry in policy["includedPaths"].as_array().into_iter().flatten() {
+        let path = entry["path"].as_str().ok_or_else(invalid_input)?;
+        let encrypted = PropertyPath::parse(path).map_err(|_| invalid_input())?;
+        let name = &encrypted.segments()[0];
+        if seen.contains(&path) {
+            return Err(Error::bad_request(format!("Duplicate Path found: {path}.")));
+        }
+        seen.push(path);
+        let looked_up = name == "id" || key.paths.iter().any(|path| path.segments()[0] == *name);
+        if looked_up && version < 2 {
+            return Err(Error::bad_request(format!(
+                "Path: {path} which is part of the partition key or is the id cannot be encrypted with PolicyFormatVersion: \
+                 {version}. Please use PolicyFormatVersion: 2."
+            )));
+        }
+        if looked_up
+            && !entry["encryptionType"]
+                .as_str()
+                .is_some_and(|name| name.eq_ignore_ascii_case("Deterministic"))
+        {
+            return Err(Error::bad_request(format!(
+                "Path: {path} which is part of the partition key or is the id has to be encrypted with Deterministic type Encryption."
+            )));
+        }
+        if entry["encryptionAlgorithm"] != ENCRYPTION_ALGORITHM {
+            return Err(Error::bad_request(format!(
+                "EncryptionAlgorithm should be '{ENCRYPTION_ALGORITHM}'."
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// `changeFeedPolicy`: for how many minutes all versions of items are kept.

@@ -7,7 +7,7 @@ use orrery_storage::{Direction, Snapshot, Table, keys};
 
 use super::Partition;
 use super::commit_page::{CommitPage, InSpan};
-use super::rows::{FeedRow, damaged, decode_item};
+use super::rows::{FeedRow, damaged, decode_detached};
 use super::scan::{PageLimits, Span};
 use crate::error::Result;
 use crate::feed::ChangesFrom;
@@ -58,7 +58,7 @@ impl Partition {
             let item = snapshot
                 .get(Table::Items, &change.key)?
                 .ok_or_else(|| damaged("feed"))
-                .and_then(decode_item)?;
+                .and_then(decode_detached)?;
             if view.shows_row(&change.key, &item) {
                 page.holds(item.document.len());
                 items.push(item);

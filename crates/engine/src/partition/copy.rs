@@ -172,6 +172,7 @@ impl Successor {
             return Ok(());
         }
         let commit = self.take_staged();
+        self.space.check_room(&commit)?;
         Ok(self.space.commit(commit, durability)?)
     }
 

@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
-use orrery_storage::{Direction, Table, keys};
+use orrery_storage::{COMMIT_BYTES_MAX, Direction, Table, keys};
 
 use super::index::Mark;
-use super::rows::decode_item;
+use super::rows::decode_detached;
 use super::state::Base;
 use super::target::Target;
 use super::ticket::{Ticket, settle, wait};
@@ -55,6 +55,8 @@ pub struct Draft<'p> {
     done: Vec<(Write, Item)>,
     charge_ru: f64,
     must_not_move: bool,
+    /// More was staged than a commit may hold: nothing can come of this any more.
+    overfull: bool,
 }
 
 /// A version that the script has seen, and what became of it.
@@ -135,6 +137,7 @@ impl<'p> Draft<'p> {
             done: Vec::new(),
             charge_ru: 0.0,
             must_not_move: false,
+            overfull: false,
         })
     }
 
@@ -171,16 +174,32 @@ impl<'p> Draft<'p> {
         applied.item.ok_or_else(item::not_found)
     }
 
-    /// Tries a write. When it fails the draft is as it was.
+    /// Tries a write. When it fails the draft is as it was, unless it holds more than a commit may: then all that comes is
+    /// refused.
     pub fn write(&mut self, write: Write) -> Result<(Outcome, Option<Item>)> {
+        self.check_room()?;
         let applied = self.apply(&write)?;
         let written = applied.item.clone().or(applied.old);
         if let (Some(written), false) = (written, applied.outcome == Outcome::Read) {
             // The conditions held, and will as long as nobody else writes; versions that the draft itself wrote are
             // others when it is done again.
-            self.done.push((Write { if_match: None, if_none_match: None, ..write }, written));
+            let mut again = Write { if_match: None, if_none_match: None, ..write };
+            share_document(&mut again.operation, &written);
+            self.done.push((again, written));
         }
+        self.overfull |= self.transaction.size_bytes() > COMMIT_BYTES_MAX;
+        self.check_room()?;
         Ok((applied.outcome, applied.item))
+    }
+
+    /// What the changes take until they are committed.
+    pub fn staged_bytes(&mut self) -> usize {
+        self.transaction.size_bytes()
+    }
+
+    /// Refuses what holds more than a commit may.
+    pub fn check_room(&self) -> Result<()> {
+        if self.overfull { Err(item::too_large()) } else { Ok(()) }
     }
 
     fn apply(&mut self, write: &Write) -> Result<Applied> {
@@ -263,7 +282,7 @@ impl<'p> Draft<'p> {
                 }
                 first.remove();
             }
-            let item = snapshot.get(Table::Items, &row.value)?.map(decode_item).transpose()?;
+            let item = snapshot.get(Table::Items, &row.value)?.map(decode_detached).transpose()?;
             let item = item.ok_or_else(|| rows::damaged("order"))?;
             if self.shows(&item) && !each(&item)? {
                 return Ok(());
@@ -290,6 +309,7 @@ impl<'p> Draft<'p> {
 
     /// Commits, or says that another writer was faster.
     fn commit(mut self) -> Result<(Option<Ticket>, u64, Vec<Rewritten>)> {
+        self.check_room()?;
         let (partition, settings) = (self.transaction.partition, self.transaction.settings);
         let Some(last) = self.done.len().checked_sub(1) else {
             // What a range that is gone still shows must not be taken for an answer.
@@ -348,6 +368,8 @@ impl<'p> Draft<'p> {
                 let lasting = matches!(
                     error.kind,
                     Kind::WritesStopped
+                        | Kind::NoRoom
+                        | Kind::Unavailable
                         | Kind::Internal
                         | Kind::OwnerNotFound
                         | Kind::RangeGone
@@ -356,6 +378,17 @@ impl<'p> Draft<'p> {
                 wait(settle(ticket, Err(if lasting { error } else { conflict() })))
             }
         }
+    }
+}
+
+/// Lets a write that is kept for another time hold the bytes of the row that came of it, not a copy of them.
+fn share_document(operation: &mut Operation, written: &Item) {
+    if let Operation::Create { document, .. }
+    | Operation::Upsert { document, .. }
+    | Operation::Replace { document, .. } = operation
+        && *document == written.document
+    {
+        *document = written.document.clone();
     }
 }
 

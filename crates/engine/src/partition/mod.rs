@@ -19,10 +19,13 @@
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
 //! - `metering`, `survey`: what clients spend and hold.
 
+mod attach;
 mod by_number;
 mod changes;
+mod check;
 mod columns;
 mod commit_page;
+mod content;
 mod copy;
 mod draft;
 mod expiry;
@@ -67,6 +70,7 @@ use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
+pub use check::{PartitionCheck, RowFinding};
 pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};

@@ -7,8 +7,8 @@
 
 use orrery_model::{PatchOp, PropertyPath, apply_patch_from};
 
+use super::content::Content;
 use super::target::Target;
-use super::transaction::Content;
 use super::{Partition, Settings};
 use crate::error::{Error, Result};
 use crate::item::{Item, PATCH_OPERATIONS_MAX};

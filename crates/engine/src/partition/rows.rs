@@ -1,21 +1,26 @@
 //! What the rows of a physical partition hold, byte for byte. Their keys are in `orrery_storage::keys`.
 //!
 //! ```text
-//! item    format 1 | flags | lsn u64 | sub u8 | ts u32 | number u64 | [ttl i32] | [late members u16] | document
+//! item    format 1 | flags | lsn u64 | sub u8 | ts u32 | number u64 | [ttl i32] | [late members u16] | [attached] | document
 //! feed    format 1 | kind  | ts u32 | items u64 | bytes u64 | number u64 | key of the item
 //! order   key of the item
 //! expiry  -
 //! unique  id of the item that holds the values
 //! purge   lsn u64
 //! version see `versions`
+//!
+//! attached    lsn u64 | sub u8 (of the change that wrote the document) | length u32 | section, see `attachment`
 //! ```
 //!
 //! Numbers are little-endian. A feed row repeats the partition's totals after its change, so the newest feed row
 //! tells everything that must be known at open and no counter is written per commit.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use orrery_storage::keys;
 
+use crate::attachment::Attached;
 use crate::error::{Error, Result};
 use crate::etag::Etag;
 use crate::item::Item;
@@ -24,12 +29,15 @@ const FORMAT: u8 = 1;
 const FLAG_TTL: u8 = 1;
 const FLAG_LATE_MEMBERS: u8 = 2;
 const FLAG_MERGED: u8 = 4;
-const FLAGS_KNOWN: u8 = FLAG_TTL | FLAG_LATE_MEMBERS | FLAG_MERGED;
+const FLAG_ATTACHED: u8 = 8;
+const FLAGS_KNOWN: u8 = FLAG_TTL | FLAG_LATE_MEMBERS | FLAG_MERGED | FLAG_ATTACHED;
 const ITEM_HEADER_BYTES: usize = 2 + 8 + 1 + 4 + 8;
+/// What the section of attachments has around it.
+pub(super) const ATTACHED_HEADER_BYTES: usize = 8 + 1 + 4;
 const FEED_HEADER_BYTES: usize = 2 + 4 + 8 + 8 + 8;
 
 /// What a version is besides its document.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct ItemHeader {
     pub(super) lsn: u64,
     pub(super) sub: u8,
@@ -39,6 +47,7 @@ pub(super) struct ItemHeader {
     pub(super) late_members: u16,
     /// The version came through a merge of partitions, see `feed_key`.
     pub(super) merged: bool,
+    pub(super) attached: Option<Arc<Attached>>,
 }
 
 impl ItemHeader {
@@ -51,12 +60,15 @@ impl ItemHeader {
             ttl: item.ttl,
             late_members: item.late_members,
             merged: item.merged,
+            attached: item.attached.clone(),
         }
     }
 
     /// The row's value and the item that reading it would give; they share the document's bytes.
-    pub(super) fn encode(&self, document: &[u8]) -> (Bytes, Item) {
-        let mut row = BytesMut::with_capacity(ITEM_HEADER_BYTES + 6 + document.len());
+    pub(super) fn encode(self, document: &[u8]) -> (Bytes, Item) {
+        let attached_bytes =
+            self.attached.as_ref().map_or(0, |attached| ATTACHED_HEADER_BYTES + attached.section.len());
+        let mut row = BytesMut::with_capacity(ITEM_HEADER_BYTES + 6 + attached_bytes + document.len());
         let mut flags = 0;
         if self.ttl.is_some() {
             flags |= FLAG_TTL;
@@ -66,6 +78,9 @@ impl ItemHeader {
         }
         if self.merged {
             flags |= FLAG_MERGED;
+        }
+        if self.attached.is_some() {
+            flags |= FLAG_ATTACHED;
         }
         row.put_u8(FORMAT);
         row.put_u8(flags);
@@ -79,6 +94,12 @@ impl ItemHeader {
         if self.late_members > 0 {
             row.put_u16_le(self.late_members);
         }
+        if let Some(attached) = &self.attached {
+            row.put_u64_le(attached.lsn);
+            row.put_u8(attached.sub);
+            row.put_u32_le(attached.section.len() as u32);
+            row.put_slice(&attached.section);
+        }
         let header_bytes = row.len();
         row.put_slice(document);
         let row = row.freeze();
@@ -86,16 +107,20 @@ impl ItemHeader {
         (row, item)
     }
 
-    fn item(&self, document: Bytes) -> Item {
+    fn item(self, document: Bytes) -> Item {
+        // A change of attachments is none of the document.
+        let (lsn, sub) =
+            self.attached.as_ref().map_or((self.lsn, self.sub), |attached| (attached.lsn, attached.sub));
         Item {
             number: self.number,
             lsn: self.lsn,
             sub: self.sub,
             ts: self.ts,
-            etag: Etag::of_change(self.lsn, self.sub, self.ts),
+            etag: Etag::of_change(lsn, sub, self.ts),
             ttl: self.ttl,
             late_members: self.late_members,
             merged: self.merged,
+            attached: self.attached,
             document,
         }
     }
@@ -103,25 +128,36 @@ impl ItemHeader {
 
 /// The item in a row. The document stays where the store has it.
 pub(super) fn decode_item(row: Bytes) -> Result<Item> {
-    let (header, document) = decode_header(&row)?;
+    let (mut header, section_bytes, document) = decode_header(&row)?;
     let start = row.len() - document.len();
+    if let Some(attached) = header.attached.as_mut().and_then(Arc::get_mut) {
+        // The section ends where the document begins.
+        attached.section = row.slice(start - section_bytes..start);
+    }
     Ok(header.item(row.slice(start..)))
 }
 
-/// The same of a row that belongs to another: an item without its document, and the document.
+/// The same for readers of many items, who have no use for attachments.
+pub(super) fn decode_detached(row: Bytes) -> Result<Item> {
+    decode_item(row).map(Item::detached)
+}
+
+/// The same of a row that belongs to another: an item without its document and its attachments, and the document.
 pub(super) fn decode_borrowed(row: &[u8]) -> Result<(Item, &[u8])> {
-    let (header, document) = decode_header(row)?;
+    let (header, _, document) = decode_header(row)?;
     Ok((header.item(Bytes::new()), document))
 }
 
-fn decode_header(row: &[u8]) -> Result<(ItemHeader, &[u8])> {
+/// The header, how many bytes of attachments follow it, and the document.
+fn decode_header(row: &[u8]) -> Result<(ItemHeader, usize, &[u8])> {
     let mut reader = Reader(row);
+    let mut section_bytes = 0;
     let header = (|| {
         let (FORMAT, flags) = (reader.u8()?, reader.u8()?) else { return None };
         if flags & !FLAGS_KNOWN != 0 {
             return None;
         }
-        Some(ItemHeader {
+        let mut header = ItemHeader {
             lsn: reader.u64()?,
             sub: reader.u8()?,
             ts: reader.u32()?,
@@ -129,9 +165,17 @@ fn decode_header(row: &[u8]) -> Result<(ItemHeader, &[u8])> {
             ttl: if flags & FLAG_TTL != 0 { Some(reader.u32()? as i32) } else { None },
             late_members: if flags & FLAG_LATE_MEMBERS != 0 { reader.u16()? } else { 0 },
             merged: flags & FLAG_MERGED != 0,
-        })
+            attached: None,
+        };
+        if flags & FLAG_ATTACHED != 0 {
+            let (lsn, sub) = (reader.u64()?, reader.u8()?);
+            section_bytes = reader.u32()? as usize;
+            reader.0 = reader.0.get(section_bytes..)?;
+            header.attached = Some(Arc::new(Attached { lsn, sub, section: Bytes::new() }));
+        }
+        Some(header)
     })();
-    header.map(|header| (header, reader.0)).ok_or_else(|| damaged("item"))
+    header.map(|header| (header, section_bytes, reader.0)).ok_or_else(|| damaged("item"))
 }
 
 /// What happened to an item.
@@ -296,11 +340,16 @@ mod tests {
         fn an_item_row_reads_back_as_it_was_written(
             lsn in 0u64..1 << 37, sub in 0u8..128, ts: u32, number in 0u64..1 << 60,
             ttl: Option<i32>, late_members: u16, merged: bool, document: Vec<u8>,
+            attached: Option<(u64, u8, Vec<u8>)>,
         ) {
-            let header = ItemHeader { lsn, sub, ts, number, ttl, late_members, merged };
+            let attached = attached
+                .map(|(lsn, sub, section)| Arc::new(Attached { lsn, sub, section: section.into() }));
+            let header = ItemHeader { lsn, sub, ts, number, ttl, late_members, merged, attached: attached.clone() };
             let (row, written) = header.encode(&document);
             let read = decode_item(row).unwrap();
             prop_assert_eq!((read.lsn, read.sub, read.ts, read.number), (lsn, sub, ts, number));
+            prop_assert_eq!(&read.attached, &attached);
+            prop_assert_eq!(&written.attached, &attached);
             prop_assert_eq!((read.ttl, read.late_members, &read.document[..]), (ttl, late_members, &document[..]));
             prop_assert_eq!((written.etag, &written.document), (read.etag, &read.document));
             prop_assert_eq!(read.merged, merged);
@@ -330,8 +379,16 @@ mod tests {
 
     #[test]
     fn a_row_of_a_later_format_is_refused() {
-        let header =
-            ItemHeader { lsn: 1, sub: 0, ts: 2, number: 3, ttl: None, late_members: 0, merged: false };
+        let header = ItemHeader {
+            lsn: 1,
+            sub: 0,
+            ts: 2,
+            number: 3,
+            ttl: None,
+            late_members: 0,
+            merged: false,
+            attached: None,
+        };
         let mut row = header.encode(b"x").0.to_vec();
         row[0] = 2;
         assert!(decode_item(row.clone().into()).is_err());

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 
-use super::rows::decode_item;
+use super::rows::decode_detached;
 use super::target::Target;
 use super::{Partition, View, rows};
 use crate::error::Result;
@@ -192,7 +192,7 @@ pub(super) fn starts_before(range: &KeyRange, key: &[u8]) -> bool {
 
 /// The item that an order row leads to, unless it is over.
 fn shown(snapshot: &dyn Snapshot, view: &View, key: &[u8]) -> Result<Option<Item>> {
-    let item = snapshot.get(Table::Items, key)?.map(decode_item).transpose()?;
+    let item = snapshot.get(Table::Items, key)?.map(decode_detached).transpose()?;
     // Order rows and items change in the same commits.
     let item = item.ok_or_else(|| rows::damaged("order"))?;
     Ok(Some(item).filter(|item| view.shows_row(key, item)))

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use orrery_storage::{Direction, KeyRange, Table};
 
 use super::Partition;
-use super::rows::decode_item;
+use super::rows::{ATTACHED_HEADER_BYTES, decode_item};
 use super::target::Target;
 use crate::error::Result;
 use crate::item::Item;
@@ -53,7 +53,8 @@ impl LogicalSizes {
 /// What an item's row counts.
 pub(super) fn item_row_bytes(key: &[u8], item: &Item) -> usize {
     let optional = if item.ttl.is_some() { 4 } else { 0 } + if item.late_members > 0 { 2 } else { 0 };
-    key.len() + ROW_HEADER_BYTES + optional + item.document.len()
+    let attached = item.attached.as_ref().map_or(0, |_| ATTACHED_HEADER_BYTES + item.attached_bytes());
+    key.len() + ROW_HEADER_BYTES + optional + attached + item.document.len()
 }
 
 /// The service's text, with the limit that is in force.

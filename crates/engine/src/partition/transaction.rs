@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use super::content::Content;
 use super::expiry;
 use super::index::Stage;
 use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, decode_item, feed_key};
@@ -23,21 +24,12 @@ use crate::error::{Error, Kind, Result};
 use crate::etag::COMMIT_POSITIONS;
 use crate::item::{self, Item, Operation, Outcome, Write};
 use bytes::Bytes;
-use orrery_model::Raw;
-use orrery_storage::{Commit, Snapshot, Table, keys};
+use orrery_storage::{Change, Commit, Snapshot, Table, keys};
 
 /// Rows of a usual write: an update of some values has about ten, a create twice as many.
 const USUAL_ROWS: usize = 24;
 /// Staged items that are searched one by one.
 const STAGED_SEARCHED_MAX: usize = 32;
-
-/// A document that has passed every check that needs no look at what is stored.
-pub(super) struct Content {
-    pub(super) document: Bytes,
-    pub(super) ttl: Option<i32>,
-    pub(super) late_members: u16,
-    pub(super) claims: Claims,
-}
 
 /// An operation with its target, ready to be tried.
 pub(super) struct Prepared<'w> {
@@ -70,9 +62,11 @@ pub(super) struct Transaction<'p> {
     pub(super) snapshot: Option<Box<dyn Snapshot>>,
     /// The LSN of the first change; most commits have no other.
     first_lsn: u64,
-    lsn: u64,
-    now_s: u32,
+    pub(super) lsn: u64,
+    pub(super) now_s: u32,
     commit: Commit,
+    /// Rows of the commit whose sizes were added up, and their sum.
+    counted: (usize, usize),
     totals: Totals,
     /// Items as this transaction leaves them; later entries win.
     pub(super) staged: Vec<(Bytes, Option<Item>)>,
@@ -121,6 +115,7 @@ impl<'p> Transaction<'p> {
             lsn,
             now_s: partition.env.now_s(),
             commit: Commit::with_capacity(USUAL_ROWS),
+            counted: (0, 0),
             totals,
             staged: Vec::new(),
             staged_places: HashMap::new(),
@@ -216,17 +211,20 @@ impl<'p> Transaction<'p> {
                 }
                 Ok(Applied {
                     outcome: Outcome::Read,
-                    item: Some(old),
+                    item: Some(old.detached()),
                     old: None,
                     patch_operations: 0,
                     terms: 0,
                 })
             }
+            (Operation::Attach { change, .. }, Some(old)) => {
+                self.attach(sub, target, stored, old, write, change)
+            }
             (_, None) => Err(item::not_found()),
         }
     }
 
-    fn write(
+    pub(super) fn write(
         &mut self,
         sub: u8,
         target: &Target,
@@ -336,14 +334,16 @@ impl<'p> Transaction<'p> {
             Some(stored) if live => stored.number,
             _ => moved.map_or_else(|| self.new_number(sub), |moved| moved.number),
         };
+        let before = moved.or(stored.filter(|_| live));
         let header = ItemHeader {
             lsn: self.lsn,
             sub,
-            ts: self.now_s,
+            ts: before.filter(|_| content.attached.is_some()).map_or(self.now_s, |before| before.ts),
             number,
             ttl: content.ttl,
             late_members: content.late_members,
             merged: false,
+            attached: self.attached(sub, before, content.attached.as_ref()),
         };
         let (row, item) = header.encode(&content.document);
         let old_bytes = stored.map_or(0, |stored| item_row_bytes(&target.key, stored));
@@ -381,7 +381,9 @@ impl<'p> Transaction<'p> {
         self.grow(target, i64::from(stored.is_none()), growth);
         let kind = if live || moved.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
         self.feed(sub, kind, number, target.key.clone());
-        self.keep_version(sub, kind, number, &target.key, Some(&row), moved.or(stored.filter(|_| live)));
+        if content.attached.is_none() {
+            self.keep_version(sub, kind, number, &target.key, Some(&row), before);
+        }
         self.staged.push((target.key.clone(), Some(item.clone())));
         Ok((item, terms))
     }
@@ -405,9 +407,16 @@ impl<'p> Transaction<'p> {
         self.index.rebuild(&self.partition.shared.index, &mut self.commit, target, item);
     }
 
-    /// What the commit counts so far.
-    pub(super) fn size_bytes(&self) -> usize {
-        self.commit.size_bytes()
+    /// What the commit counts so far. Only what has come since it was last asked is looked at.
+    pub(super) fn size_bytes(&mut self) -> usize {
+        let (rows, bytes) = self.counted;
+        let counted = match self.commit.changes.get(rows..) {
+            Some(new) => bytes + new.iter().map(Change::size_bytes).sum::<usize>(),
+            // Something was undone.
+            None => self.commit.size_bytes(),
+        };
+        self.counted = (self.commit.changes.len(), counted);
+        counted
     }
 
     fn remove_rows(&mut self, target: &Target, stored: &Item) -> Result<usize> {
@@ -620,8 +629,9 @@ impl<'p> Transaction<'p> {
         {
             self.commit.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
         }
-        // A commit outside the store's limits would stop the partition; it is refused instead.
+        // A commit outside the store's limits, or without room, would stop the partition; it is refused instead.
         self.commit.check()?;
+        self.partition.space.check_room(&self.commit)?;
         self.index.submitted(&self.partition.shared.index, self.lsn);
         self.partition.shared.columns.note(self.lsn, self.staged.iter().map(|(key, _)| key));
         let state = &mut *self.state;
@@ -673,17 +683,5 @@ impl Partition {
         if self.shared.index.follow(&self.owner.definition(), is_empty) {
             self.shared.agenda.reindex();
         }
-    }
-
-    /// Checks a whole document that is to be stored under `target`.
-    pub(super) fn content(&self, settings: &Settings, target: &Target, document: Bytes) -> Result<Content> {
-        let body = Raw::document(&document)
-            .map_err(|corrupt| Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string()))?;
-        item::check_size(&document, body)?;
-        let ttl = expiry::ttl_of(body)?;
-        let constraints = &settings.definition.unique_keys;
-        let claims = if constraints.is_empty() { Claims::new() } else { unique::claims(constraints, body) };
-        target.check()?;
-        Ok(Content { ttl, late_members: 0, claims, document })
     }
 }

@@ -15,7 +15,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use orrery_storage::{Direction, Table, keys};
 
 use super::commit_page::{CommitPage, InSpan};
-use super::rows::{ChangeKind, damaged, decode_item, decode_lsn, encode_lsn};
+use super::rows::{ChangeKind, damaged, decode_detached, decode_lsn, encode_lsn};
 use super::scan::{PageLimits, Span};
 use super::transaction::Transaction;
 use super::{Partition, Settings, upkeep};
@@ -172,8 +172,8 @@ impl Partition {
             if !in_span.holds(&row.key) {
                 continue;
             }
-            let current = row.current.map(decode_item).transpose()?;
-            let previous = row.previous.map(decode_item).transpose()?;
+            let current = row.current.map(decode_detached).transpose()?;
+            let previous = row.previous.map(decode_detached).transpose()?;
             page.holds([&current, &previous].into_iter().flatten().map(|item| item.document.len()).sum());
             let (kind, ts, previous_lsn) = (row.kind, row.ts, row.previous_lsn);
             versions.push(ItemVersion { kind, lsn, ts, previous_lsn, current, previous });

@@ -12,7 +12,7 @@ use super::target::Target;
 use super::ticket::{Submitted, Ticket};
 use super::transaction::{Applied, Prepared, Transaction};
 use super::{AfterPublish, Partition, Settings};
-use crate::batch::{self, BatchOperation, BatchReply, OperationResult};
+use crate::batch::{self, AnswerSize, BatchOperation, BatchReply, OperationResult};
 use crate::charge::{self, Version};
 use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, Operation, Outcome, Position, Write, WriteAck, WriteReply};
@@ -90,11 +90,16 @@ impl Partition {
         // Stops at the first operation that fails; the transaction is then dropped whole.
         let outcome = self.transact(&settings, |transaction| {
             done.clear();
+            let mut size = AnswerSize::default();
             for (sub, operation) in prepared.iter_mut().enumerate() {
                 let applied = match operation {
-                    Ok(operation) => transaction.apply(sub as u8, operation)?,
+                    Ok(operation) => {
+                        size.admit(operation.write)?;
+                        transaction.apply(sub as u8, operation)?
+                    }
                     Err(error) => return Err(std::mem::replace(error, batch::failed_dependency())),
                 };
+                size.add(applied.item.as_ref());
                 done.push(applied);
             }
             Ok(())
@@ -112,7 +117,12 @@ impl Partition {
                 let culprit = done.len();
                 let of_all = matches!(
                     error.kind,
-                    Kind::WritesStopped | Kind::Internal | Kind::OwnerNotFound | Kind::RangeGone
+                    Kind::WritesStopped
+                        | Kind::NoRoom
+                        | Kind::Unavailable
+                        | Kind::Internal
+                        | Kind::OwnerNotFound
+                        | Kind::RangeGone
                 );
                 if of_all || culprit == prepared.len() {
                     return (ticket, Err(error));
@@ -177,18 +187,22 @@ impl Partition {
         let mut results: Vec<Result<Applied>> = Vec::with_capacity(prepared.len());
         let outcome = self.transact(&settings, |transaction| {
             results.clear();
+            let mut size = AnswerSize::default();
             for (sub, operation) in prepared.iter().enumerate() {
                 let result = match operation {
                     _ if !continue_on_error && results.iter().any(Result::is_err) => {
                         Err(batch::failed_dependency())
                     }
-                    Ok(operation) => transaction.apply(sub as u8, operation),
+                    Ok(operation) => {
+                        size.admit(operation.write).and_then(|()| transaction.apply(sub as u8, operation))
+                    }
                     // The error itself is taken out below; a transaction may run more than once.
                     Err(_) => Err(batch::failed_dependency()),
                 };
                 if transaction.size_wanted.is_some() {
                     return Err(Error::internal("The size of a logical partition is not known yet."));
                 }
+                size.add(result.as_ref().ok().and_then(|applied| applied.item.as_ref()));
                 results.push(result);
             }
             Ok(())
@@ -315,7 +329,10 @@ impl Partition {
                 settings.check_key(key, body)?;
                 Some(self.content(settings, renamed.as_ref().unwrap_or(&target), document.clone())?)
             }
-            Operation::Patch { .. } | Operation::Delete { .. } | Operation::Read { .. } => None,
+            Operation::Patch { .. }
+            | Operation::Delete { .. }
+            | Operation::Read { .. }
+            | Operation::Attach { .. } => None,
         };
         Ok(Prepared { target, renamed, write, content })
     }
@@ -373,7 +390,10 @@ impl Settings {
 
     pub(super) fn charge(&self, applied: &Applied) -> f64 {
         let version = |item: &Option<Item>| {
-            item.as_ref().map_or_else(Version::default, |item| self.version(item.ttl, &item.document))
+            item.as_ref().map_or_else(Version::default, |item| {
+                let document = self.version(item.ttl, &item.document);
+                Version { size_bytes: document.size_bytes + item.attached_bytes(), ..document }
+            })
         };
         let (old, new) = (version(&applied.old), version(&applied.item));
         match applied.outcome {

@@ -4,6 +4,8 @@
 //! Where the candidates are more than a few of all items, and columns have what the query filters and sorts by, the columns
 //! are read instead. Everything is counted as if it had been the candidates.
 
+use std::rc::Rc;
+
 use orrery_query::SortPosition;
 
 use super::SystemOf;
@@ -57,7 +59,7 @@ impl Run<'_> {
                 continue;
             }
             let system = SystemOf { item: &item, system: self.query.system };
-            if !sure && !prepared.matches(system.row())? {
+            if !sure && !prepared.matches(system.row(), &self.meter)? {
                 continue;
             }
             matched += u64::from(!sure);
@@ -96,7 +98,8 @@ impl Run<'_> {
         let places = self.places(&ready, &columns)?;
         let mut sieve: Sieve<'_, Found> = Sieve::new(paths, after, wanted, wanted);
         let (mut found, mut bytes) = (0, 0);
-        let mut rows = sort.run(prepared, columns);
+        let meter = Rc::clone(&self.meter);
+        let mut rows = sort.run(prepared, columns, &meter);
         self.show_all(&ready, &(0..set.rows()), &places, &mut |run, part| match part {
             Part::Rows(part) => Ok(rows.visit(part, &mut |row, keys| {
                 found += 1;
@@ -107,7 +110,7 @@ impl Run<'_> {
             })?),
             Part::Item(_, item) => {
                 let system = SystemOf { item, system: run.query.system };
-                if prepared.matches(system.row())? {
+                if prepared.matches(system.row(), &run.meter)? {
                     found += 1;
                     bytes += item.document.len() as u64;
                     let keys = as_queries_see_them(keys_of(item, paths));

@@ -5,6 +5,7 @@
 //! of a path lead to when each of them is checked. A client sees no difference but the time.
 
 use std::ops::{Range, RangeBounds};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use orrery_query::access::Check;
@@ -143,7 +144,8 @@ impl<'q> Run<'q> {
         if source.is_some_and(|source| places.iter().any(|place| !tells(place, source))) {
             return Ok(None);
         }
-        let mut run = ColumnRun::new(query, self.query.prepared, columns, &set.numbers, &set.sizes);
+        let mut run =
+            ColumnRun::new(query, self.query.prepared, columns, &set.numbers, &set.sizes, &self.meter);
         let mut seen = Seen::default();
         self.show_all(ready, &rows, &places, &mut |this, part| match part {
             Part::Rows(rows) => this.push_rows(set, &mut run, rows, &mut seen, execution),
@@ -216,12 +218,13 @@ impl<'q> Run<'q> {
             return Ok(false);
         }
         self.spend((rows.len() / STEP_ROWS) as u64)?;
-        let mut run = ColumnRun::new(&query, prepared, columns, &set.numbers, &set.sizes);
+        let meter = Rc::clone(&self.meter);
+        let mut run = ColumnRun::new(&query, prepared, columns, &set.numbers, &set.sizes, &meter);
         let mut selected = Vec::new();
         self.show_all(&ready, &rows, &places, &mut |this, part| {
             match part {
                 Part::Rows(rows) => {
-                    this.query.check_cancelled()?;
+                    this.query.budget.check()?;
                     selected.clear();
                     run.select(rows.clone(), &mut selected)?;
                     let mut left_out = rows;
@@ -236,7 +239,7 @@ impl<'q> Run<'q> {
                 }
                 Part::Item(key, item) => {
                     let system = SystemOf { item, system: this.query.system };
-                    match prepared.matches(system.row())? {
+                    match prepared.matches(system.row(), &this.meter)? {
                         true => keep(item.number, key.clone()),
                         false => this.count(item.document.len()),
                     }
@@ -297,7 +300,7 @@ impl<'q> Run<'q> {
         if let Some((checked, source)) = checked {
             let value = source.read(item.body()).to_value();
             seen.looked_up.entries += u64::from(!value.is_undefined());
-            if value.is_undefined() || !self.query.prepared.passes(checked.check, &value)? {
+            if value.is_undefined() || !self.query.prepared.passes(checked.check, &value, &self.meter)? {
                 return Ok(());
             }
             seen.looked_up.candidates += 1;
@@ -318,7 +321,7 @@ impl<'q> Run<'q> {
         let mut rest = rows;
         while !rest.is_empty() {
             let part = rest.start..rest.end.min(rest.start + LOOK_ROWS);
-            self.query.check_cancelled()?;
+            self.query.budget.check()?;
             seen.items += part.len() as u64;
             seen.bytes += set.sizes[part.clone()].iter().map(|size| u64::from(*size)).sum::<u64>();
             let before = execution.matched();

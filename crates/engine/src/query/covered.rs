@@ -2,10 +2,11 @@
 //!
 //! Only while every entry's item counts: where something has expired or was purged and is not removed yet, items are asked.
 
+use std::rc::Rc;
+
 use orrery_index::{ValueRange, prefix_end};
 use orrery_model::Value;
 use orrery_query::access::{Cover, Filter};
-use orrery_query::limits::{HELD_BYTES_MAX, held_too_much};
 use orrery_query::{Execution, Flow};
 use orrery_storage::Direction;
 
@@ -39,7 +40,7 @@ impl<'q> Run<'q> {
             && let Some(statistics) = prepared.statistics()
             && let Some(totals) = self.statistics(&statistics)?
         {
-            let mut execution = Execution::new(prepared);
+            let mut execution = Execution::new(prepared).within(&self.meter);
             execution.set_totals(&totals);
             self.report.counted("rows of words");
             self.finish(&mut execution)?;
@@ -49,7 +50,7 @@ impl<'q> Run<'q> {
             && prepared.counts_items()
             && let Some(items) = self.count_items()?
         {
-            let mut execution = Execution::new(prepared);
+            let mut execution = Execution::new(prepared).within(&self.meter);
             execution.count_items(items);
             self.metrics.matched_items += items;
             self.finish(&mut execution)?;
@@ -87,7 +88,10 @@ impl<'q> Run<'q> {
                     self.report.counted("the partition's own count");
                     Ok(Some(view.item_count()))
                 }
-                _ => self.count_orders().map(Some),
+                _ => {
+                    self.report.counted("the order of creation");
+                    self.count_orders().map(Some)
+                }
             };
         }
         // Reading all entries of one path to check them is less than reading all items; of several paths it is not.
@@ -96,6 +100,8 @@ impl<'q> Run<'q> {
             return Ok(None);
         };
         let mut entries_read = 0;
+        let meter = Rc::clone(&self.meter);
+        let reading = lookup::Reading { view, span, prepared, meter: &meter };
         let count = match &lookup {
             Lookup::Nothing => 0,
             Lookup::Scan { path, scan } => {
@@ -103,14 +109,12 @@ impl<'q> Run<'q> {
                     Some(reference) => self.matches(reference),
                     None => self.check_cancelled().map(|()| false),
                 };
-                lookup::count(*path, scan, view, span, prepared, &mut entries_read, ask)?
+                lookup::count(*path, scan, reading, &mut entries_read, ask)?
             }
             Lookup::Cells { .. } | Lookup::Term { .. } | Lookup::All(_) | Lookup::Any(_) => {
                 let found = lookup::collect(
                     &lookup,
-                    view,
-                    span,
-                    prepared,
+                    reading,
                     COUNTED_CANDIDATES_MAX,
                     &mut entries_read,
                     &mut tick(self.query, self.steps_left),
@@ -134,8 +138,7 @@ impl<'q> Run<'q> {
     }
 
     /// How many items a part of the partition holds. Every item has one row that tells its place in the order of creation.
-    fn count_orders(&mut self) -> Ran<u64> {
-        self.report.counted("the order of creation");
+    pub(super) fn count_orders(&mut self) -> Ran<u64> {
         let mut orders = self.view.orders(self.query.span);
         let mut count = 0;
         while orders.next_order()?.is_some() {
@@ -150,7 +153,10 @@ impl<'q> Run<'q> {
         self.check_cancelled()?;
         let key = self.view.item_key(reference)?;
         let Some(item) = self.load(&key)? else { return Ok(false) };
-        Ok(self.query.prepared.matches(SystemOf { item: &item, system: self.query.system }.row())?)
+        Ok(self
+            .query
+            .prepared
+            .matches(SystemOf { item: &item, system: self.query.system }.row(), &self.meter)?)
     }
 
     /// Runs the query over the values of a path's entries. `None` where entries do not tell the order of the rows.
@@ -172,7 +178,7 @@ impl<'q> Run<'q> {
             return self.push_values(cover, &values, delivered).map(Some);
         }
         self.report.covered(&cover.place.to_string());
-        let mut execution = Execution::resume(&cover.prepared, 0, delivered);
+        let mut execution = Execution::resume(&cover.prepared, 0, delivered).within(&self.meter);
         let plain = match self.filter {
             Filter::Scan(scan) => scan.check.is_none() && scan.exact,
             _ => self.query.prepared.takes_every_item(),
@@ -219,6 +225,7 @@ impl<'q> Run<'q> {
                 last.clear();
                 last.extend_from_slice(entry.value());
                 repeated = 0;
+                self.meter.take(size_of::<Value>() + last.len())?;
                 values.push(value);
                 if values.len() > KEYED_VALUES_MAX {
                     return Ok(None);
@@ -235,15 +242,11 @@ impl<'q> Run<'q> {
         self.foresee_all()?;
         let path = path_of(cover);
         let mut values = Vec::new();
-        let mut held_bytes = 0;
         self.visit(&mut |run, _, item, document| {
             run.count(document.len());
             let value = keys_in(item, readable(document), &path).pop().unwrap_or_default();
             if !value.is_undefined() {
-                held_bytes += value.to_document().len();
-                if held_bytes > HELD_BYTES_MAX {
-                    return Err(held_too_much().into());
-                }
+                run.meter.take(size_of::<Value>() + value.to_document().len())?;
                 values.push(value);
             }
             Ok(Flow::More)
@@ -253,7 +256,7 @@ impl<'q> Run<'q> {
     }
 
     fn push_values(&mut self, cover: &Cover, values: &[Value], delivered: u64) -> Ran<Option<QueryPosition>> {
-        let mut execution = Execution::resume(&cover.prepared, 0, delivered);
+        let mut execution = Execution::resume(&cover.prepared, 0, delivered).within(&self.meter);
         for (number, value) in values.iter().enumerate() {
             let out = &mut self.out;
             if execution.push_value(value, number as u64, &mut |json| out.take(json))? == Flow::Stop {
@@ -267,6 +270,7 @@ impl<'q> Run<'q> {
         self.metrics.matched_items += execution.matched();
         let out = &mut self.out;
         execution.finish(&mut |json| out.take(json))?;
+        self.check_out()?;
         Ok(self.rest(delivered, Order::Value, execution.is_done()))
     }
 

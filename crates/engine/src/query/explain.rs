@@ -56,6 +56,7 @@ pub struct IndexUse {
     pub used: Vec<String>,
     /// Paths that would have helped and are not indexed.
     pub missing: Vec<String>,
+    /// Each path with its order, such as `/year DESC`.
     pub used_composites: Vec<Vec<String>>,
     /// Composite indexes that would serve the filter and the order together.
     pub missing_composites: Vec<Vec<String>>,
@@ -164,12 +165,12 @@ impl Report {
                 }
             }
         });
-        let order: Vec<Place> = prepared
+        let order: Vec<(Place, bool)> = prepared
             .order_paths()
             .into_iter()
-            .map(|(path, _)| Place(path.into_iter().map(Step::Name).collect()))
+            .map(|(path, descending)| (Place(path.into_iter().map(Step::Name).collect()), descending))
             .collect();
-        for place in &order {
+        for (place, _) in &order {
             let known = !matches!(indexed(view, place), IndexedPath::NotIndexed);
             note(if known { &mut self.indexes.used } else { &mut self.indexes.missing }, place);
         }
@@ -192,30 +193,40 @@ impl Report {
         &mut self,
         points: Vec<Place>,
         ranges: Vec<Place>,
-        order: Vec<Place>,
+        order: Vec<(Place, bool)>,
         view: &PartitionView,
     ) {
-        let mut wanted: Vec<String> = points.iter().map(Place::to_string).collect();
-        let tail: Vec<String> = match order.is_empty() {
-            true => ranges.first().map(Place::to_string).into_iter().collect(),
-            false => order.iter().map(Place::to_string).collect(),
+        let tail = match order.is_empty() {
+            true => ranges.into_iter().take(1).map(|place| (place, false)).collect(),
+            false => order,
         };
-        tail.into_iter().for_each(|place| {
-            if !wanted.contains(&place) {
-                wanted.push(place);
+        let mut wanted: Vec<(String, bool)> = Vec::new();
+        for (place, descending) in points.into_iter().map(|place| (place, false)).chain(tail) {
+            let path = place.to_string();
+            if wanted.iter().all(|(known, _)| *known != path) {
+                wanted.push((path, descending));
             }
-        });
+        }
         if wanted.len() < 2 {
             return;
         }
-        let has = view
-            .composites()
-            .iter()
-            .any(|index| index.paths.iter().map(|part| part.path.to_string()).eq(wanted.iter().cloned()));
-        if has {
-            self.indexes.used_composites.push(wanted)
-        } else {
-            self.indexes.missing_composites.push(wanted)
+        let spec = |path: &str, descending| format!("{path} {}", if descending { "DESC" } else { "ASC" });
+        let there = view.composites().into_iter().find(|index| {
+            index
+                .paths
+                .iter()
+                .map(|part| part.path.to_string())
+                .eq(wanted.iter().map(|(path, _)| path.clone()))
+        });
+        match there {
+            Some(index) => self
+                .indexes
+                .used_composites
+                .push(index.paths.iter().map(|part| spec(&part.path.to_string(), part.descending)).collect()),
+            None => self
+                .indexes
+                .missing_composites
+                .push(wanted.iter().map(|(path, descending)| spec(path, *descending)).collect()),
         }
     }
 }

@@ -6,12 +6,13 @@
 //! scan would cost are given up.
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use orrery_index::Cell;
-use orrery_query::Prepared;
 use orrery_query::access::{Filter, Place, Scan, Step};
 use orrery_query::fulltext::Term;
+use orrery_query::{Meter, Prepared};
 use orrery_storage::Direction;
 
 use super::Tuning;
@@ -28,6 +29,8 @@ const TURN_ENTRIES: usize = 64;
 const TURN_ENTRIES_MAX: usize = 65_536;
 /// Most candidates that are collected, whatever the size of the partition.
 const CANDIDATES_MAX: usize = 100_000;
+/// What a candidate takes, with its reference.
+const CANDIDATE_BYTES: usize = 96;
 /// How much further the other parts of a conjunction are read when one has ended, as a multiple of its candidates:
 /// loading an item costs as much as reading this many entries.
 const INTERSECT_FACTOR: usize = 8;
@@ -153,23 +156,25 @@ pub(super) fn candidates_max(tuning: &Tuning, items: u64) -> usize {
 /// many, and may end it.
 pub(super) fn collect(
     lookup: &Lookup<'_>,
-    view: &PartitionView,
-    span: &Span,
-    prepared: &Prepared,
+    reading: Reading<'_>,
     candidates_max: usize,
     entries_read: &mut u64,
     tick: &mut dyn FnMut(u64) -> Ran<()>,
 ) -> Ran<Found> {
-    let mut cursor = Cursor::new(lookup, Reading { view, span, prepared });
+    let mut cursor = Cursor::new(lookup, reading);
     let mut turn = TURN_ENTRIES;
     // In a logical partition rows of others are read on the way; at some point its own items are fewer.
-    let read_max = match span {
+    let read_max = match reading.span {
         Span::Key { .. } => candidates_max as u64 * READ_FACTOR,
         _ => u64::MAX,
     };
+    let mut charged = 0;
     let mut done = cursor.advance(turn)?;
     while !done && cursor.found() <= candidates_max && cursor.read() <= read_max {
         tick(cursor.read())?;
+        let found = cursor.found();
+        reading.meter.take(found.saturating_sub(charged) * CANDIDATE_BYTES)?;
+        charged = charged.max(found);
         turn = (turn * 2).min(TURN_ENTRIES_MAX);
         done = cursor.advance(turn)?;
     }
@@ -181,11 +186,13 @@ pub(super) fn collect(
     })
 }
 
+/// What entries are read for.
 #[derive(Clone, Copy)]
-struct Reading<'v> {
-    view: &'v PartitionView,
-    span: &'v Span,
-    prepared: &'v Prepared,
+pub(super) struct Reading<'v> {
+    pub view: &'v PartitionView,
+    pub span: &'v Span,
+    pub prepared: &'v Prepared,
+    pub meter: &'v Rc<Meter>,
 }
 
 enum Cursor<'v> {
@@ -352,7 +359,7 @@ impl<'v> ScanCursor<'v> {
 
     fn advance(&mut self, entries: usize) -> Ran<bool> {
         let until = self.read + entries as u64;
-        let Reading { view, span, prepared } = self.reading;
+        let Reading { view, span, prepared, meter } = self.reading;
         while !self.done && self.read < until {
             let Some(range) = self.scan.ranges.get(self.range) else {
                 self.done = true;
@@ -369,7 +376,9 @@ impl<'v> ScanCursor<'v> {
                     None => Ok(Some(!entry.is_exact())),
                     Some(check) => match entry.decode() {
                         None => Ok(Some(true)),
-                        Some(value) => prepared.passes(check, &value).map(|passes| passes.then_some(false)),
+                        Some(value) => {
+                            prepared.passes(check, &value, meter).map(|passes| passes.then_some(false))
+                        }
                     },
                 };
                 match uncertain {
@@ -497,12 +506,11 @@ impl<'v> TermCursor<'v> {
 pub(super) fn count(
     path: PathNumber,
     scan: &Scan,
-    view: &PartitionView,
-    span: &Span,
-    prepared: &Prepared,
+    reading: Reading<'_>,
     entries_read: &mut u64,
     ask: &mut dyn FnMut(Option<&[u8]>) -> Ran<bool>,
 ) -> Ran<u64> {
+    let Reading { view, span, prepared, meter } = reading;
     let mut count = 0;
     for range in &scan.ranges {
         let mut entries = view.entries(path, range, span, Direction::Forward, None);
@@ -512,7 +520,7 @@ pub(super) fn count(
                 None if entry.is_exact() => Ok(true),
                 None => ask(Some(entry.reference())),
                 Some(check) => match entry.decode() {
-                    Some(value) => prepared.passes(check, &value).map_err(Failed::from),
+                    Some(value) => prepared.passes(check, &value, meter).map_err(Failed::from),
                     None => ask(Some(entry.reference())),
                 },
             };

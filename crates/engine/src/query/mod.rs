@@ -8,7 +8,7 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `tuning`).
 //!
-//! - `run`: the page itself; `sorted` (with `best` and `window`), `ranked`, `whole` and `covered` are kinds of it. `columns`: groups
+//! - `run`: the page itself, `out`: its rows; `sorted` (with `best` and `window`), `ranked`, `whole` and `covered` are kinds of it. `columns`: groups
 //!   without items. `held`: pages that are ready already. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors.
 //!   `walk`: an index in order.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
@@ -23,6 +23,7 @@ pub mod held;
 mod lookup;
 mod metrics;
 mod nearest;
+mod out;
 mod position;
 mod ranked;
 mod run;
@@ -37,6 +38,7 @@ mod window;
 
 use std::time::Instant;
 
+use orrery_budget::{Budget, Exceeded, Held};
 use orrery_model::{Raw, Value};
 use orrery_query::{Prepared, RowView, SystemMembers};
 use orrery_sql::SqlError;
@@ -47,7 +49,7 @@ use crate::partition::{Partition, Span};
 
 pub use charge::held_page_charge;
 pub use explain::{IndexUse, Report};
-pub use held::{HeldPlace, HeldResults};
+pub use held::{HELD_RESULTS_BYTES_MAX, HeldPlace, HeldResults};
 pub use metrics::QueryMetrics;
 pub use position::{Order, Progress, QueryPosition, WindowPosition};
 pub use tuning::Tuning;
@@ -58,9 +60,8 @@ pub struct PartitionQuery<'q> {
     pub span: &'q Span,
     pub from: Option<&'q QueryPosition>,
     pub limits: QueryLimits,
-    /// Says when nobody wants the page any more; the query then ends with an error. Asked every few items, so it should
-    /// look at clocks and sockets now and then only.
-    pub cancelled: Option<&'q (dyn Fn() -> bool + Sync)>,
+    /// What the request may use: memory, time, and whether anybody waits. Asked every few items and thousand steps.
+    pub budget: &'q Budget,
     pub session: &'q [(u32, u64)],
     /// Where rows of later pages are kept that are known already.
     pub held: Option<&'q HeldResults>,
@@ -78,10 +79,11 @@ pub struct QueryLimits {
     pub rows: usize,
     /// A page ends after the row that crosses this size.
     pub bytes: usize,
-    /// A page that streams ends then with what it has; one that must see everything first goes on.
+    /// A page that streams ends then with what it has; one that must see everything first goes on, until the budget of
+    /// the request ends it.
     pub deadline: Option<Instant>,
-    /// A page that takes more steps than this gives up with [`QueryFailure::Lengthy`]: entries read, items looked at. It can
-    /// then be run again where it holds up nobody.
+    /// A page that takes more steps than this gives up with [`QueryFailure::Lengthy`]: entries read, items looked at, rounds
+    /// of the loops inside them. It can then be run again where it holds up nobody.
     pub steps: Option<u64>,
 }
 
@@ -143,6 +145,8 @@ pub struct QueryPage {
     pub metrics: QueryMetrics,
     pub report: Report,
     pub at: Position,
+    /// What the rows are charged with; to be kept as long as they are.
+    pub held: Option<Held>,
 }
 
 #[derive(Debug)]
@@ -150,6 +154,8 @@ pub enum QueryFailure {
     Engine(Error),
     /// The page takes more steps than it was given.
     Lengthy,
+    /// The request has used up its budget.
+    Exceeded(Exceeded),
     /// The query itself went wrong while it ran: a result JSON cannot hold, a limit, a failing script.
     Query {
         error: Box<SqlError>,
@@ -161,15 +167,6 @@ pub enum QueryFailure {
 impl From<Error> for QueryFailure {
     fn from(error: Error) -> QueryFailure {
         QueryFailure::Engine(error)
-    }
-}
-
-impl PartitionQuery<'_> {
-    fn check_cancelled(&self) -> Result<()> {
-        if self.cancelled.is_some_and(|cancelled| cancelled()) {
-            return Err(Error::internal("The query was cancelled."));
-        }
-        Ok(())
     }
 }
 

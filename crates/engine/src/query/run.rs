@@ -8,20 +8,21 @@
 
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use orrery_budget::Exceeded;
 use orrery_model::Raw;
 use orrery_query::access::Filter;
-use orrery_query::merge::HeldRows;
-use orrery_query::{Execution, Flow, Prepared};
+use orrery_query::{Execution, Flow, Meter, Prepared};
 use orrery_sql::SqlError;
 
 use super::explain::Report;
 use super::lookup::{self, Candidate, Found};
+use super::out::Out;
 use super::{
-    PartitionQuery, Progress, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition, SystemOf,
-    charge,
+    PartitionQuery, Progress, QueryFailure, QueryMetrics, QueryPage, QueryPosition, SystemOf, charge,
 };
 use crate::error::{Error, Result};
 use crate::item::{Item, readable};
@@ -52,7 +53,8 @@ pub(super) fn page(
         query,
         view,
         filter,
-        out: Out { sink, rows: 0, bytes: 0, limits: query.limits, spill: None },
+        meter: Rc::new(Meter::new(query.budget)),
+        out: Out::new(sink, query.limits, query.budget),
         metrics: QueryMetrics::default(),
         report: Report::default(),
         exact: false,
@@ -62,52 +64,20 @@ pub(super) fn page(
     let ran = run.run();
     let Run { out, mut metrics, mut report, .. } = run;
     metrics.output_rows = out.rows as u64;
-    metrics.output_bytes = out.bytes as u64;
+    metrics.output_bytes = out.size_bytes() as u64;
     metrics.total = started.elapsed();
     report.finish(query.prepared, filter, view, &metrics, query.explained);
     let charge_ru =
         charge::page(query.prepared, filter, report.is_answered(), report.counted_entries(), &metrics);
     match ran {
-        Ok(next) => Ok(QueryPage { next, rows: out.rows, charge_ru, metrics, report, at: view.position() }),
+        Ok(next) => {
+            let (at, rows, held) = (view.position(), out.rows, out.into_held());
+            Ok(QueryPage { next, rows, charge_ru, metrics, report, at, held })
+        }
+        Err(Failed::Exceeded(exceeded)) => Err(QueryFailure::Exceeded(exceeded)),
         Err(Failed::Engine(error)) => Err(QueryFailure::Engine(error)),
         Err(Failed::Lengthy) => Err(QueryFailure::Lengthy),
         Err(Failed::Query(error)) => Err(QueryFailure::Query { error, charge_ru, at: view.position() }),
-    }
-}
-
-/// The rows of the page.
-pub(super) struct Out<'s> {
-    sink: &'s mut dyn FnMut(&[u8]),
-    pub rows: usize,
-    bytes: usize,
-    limits: QueryLimits,
-    /// Rows behind the page are collected here, as long as they fit.
-    pub spill: Option<HeldRows>,
-}
-
-impl Out<'_> {
-    pub fn take(&mut self, json: &[u8]) -> Flow {
-        let behind = self.is_full();
-        if !behind {
-            (self.sink)(json);
-            self.rows += 1;
-            self.bytes += json.len() + 1;
-        }
-        let full = self.is_full();
-        let room = match &mut self.spill {
-            Some(spill) => {
-                if behind {
-                    spill.rows.push(json);
-                }
-                spill.has_room()
-            }
-            None => !full,
-        };
-        if room { Flow::More } else { Flow::Stop }
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.rows >= self.limits.rows || self.bytes >= self.limits.bytes
     }
 }
 
@@ -115,6 +85,17 @@ pub(super) enum Failed {
     Engine(Error),
     Query(Box<SqlError>),
     Lengthy,
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for Failed {
+    fn from(exceeded: Exceeded) -> Failed {
+        match exceeded {
+            // Only pages that are tried where they must be short count steps.
+            Exceeded::Steps { .. } => Failed::Lengthy,
+            exceeded => Failed::Exceeded(exceeded),
+        }
+    }
 }
 
 impl From<Error> for Failed {
@@ -125,7 +106,10 @@ impl From<Error> for Failed {
 
 impl From<SqlError> for Failed {
     fn from(error: SqlError) -> Failed {
-        Failed::Query(Box::new(error))
+        match error.exceeded {
+            Some(exceeded) => exceeded.into(),
+            None => Failed::Query(Box::new(error)),
+        }
     }
 }
 
@@ -135,6 +119,7 @@ pub(super) struct Run<'q> {
     pub query: &'q PartitionQuery<'q>,
     pub view: &'q PartitionView,
     pub filter: &'q Filter,
+    pub meter: Rc<Meter>,
     pub out: Out<'q>,
     pub metrics: QueryMetrics,
     pub report: Report,
@@ -149,8 +134,11 @@ type Look<'q, 'v> = dyn FnMut(&mut Run<'q>, &[u8], &Item, &[u8]) -> Ran<Flow> + 
 
 /// What collecting candidates asks from time to time: whether so many entries are too many, and whether anybody waits.
 pub(super) fn tick<'q>(query: &'q PartitionQuery<'q>, steps: u64) -> impl FnMut(u64) -> Ran<()> + use<'q> {
-    move |read| if read > steps { Err(Failed::Lengthy) } else { Ok(query.check_cancelled()?) }
+    move |read| if read > steps { Err(Failed::Lengthy) } else { Ok(query.budget.check()?) }
 }
+
+/// What an item on a list takes, with its key.
+const LISTED_BYTES: usize = 192;
 
 /// An item on a list, loaded or not.
 struct Listed {
@@ -217,7 +205,7 @@ impl<'q> Run<'q> {
     /// A query without FROM has one row, of no item.
     fn constant(&mut self, prepared: &Prepared) -> Ran<Option<QueryPosition>> {
         let out = &mut self.out;
-        Execution::new(prepared).finish(&mut |json| out.take(json))?;
+        Execution::new(prepared).within(&self.meter).finish(&mut |json| out.take(json))?;
         Ok(None)
     }
 
@@ -233,11 +221,10 @@ impl<'q> Run<'q> {
         };
         self.exact = bound.exact;
         let started = self.query.timed.then(Instant::now);
+        let PartitionQuery { span, prepared, .. } = *self.query;
         let found = lookup::collect(
             &bound.lookup,
-            self.view,
-            self.query.span,
-            self.query.prepared,
+            lookup::Reading { view: self.view, span, prepared, meter: &self.meter },
             lookup::candidates_max(&self.query.tuning, self.view.item_count()),
             &mut self.metrics.index_entries,
             &mut tick(self.query, self.steps_left),
@@ -299,7 +286,8 @@ impl<'q> Run<'q> {
 
     /// Goes through a list of items.
     fn stream(&mut self, mut list: List, progress: Progress) -> Ran<Option<QueryPosition>> {
-        let mut execution = Execution::resume(self.query.prepared, progress.passed, progress.swallow);
+        let mut execution =
+            Execution::resume(self.query.prepared, progress.passed, progress.swallow).within(&self.meter);
         let last = list.items.len().saturating_sub(1);
         for at in 0..list.items.len() {
             if self.is_out_of_time()? {
@@ -344,7 +332,8 @@ impl<'q> Run<'q> {
         let mut next = items.next_item()?;
         let begins_there = next.as_ref().map(|(key, _)| key) == from;
         let swallow = if begins_there { progress.swallow } else { 0 };
-        let mut execution = Execution::resume(self.query.prepared, progress.passed, swallow);
+        let mut execution =
+            Execution::resume(self.query.prepared, progress.passed, swallow).within(&self.meter);
         while let Some((key, item)) = next {
             if self.is_out_of_time()? {
                 return Ok(Some(QueryPosition::Stored { from: key, progress: counted(&execution) }));
@@ -446,7 +435,14 @@ impl<'q> Run<'q> {
 
     pub fn finish(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
         let out = &mut self.out;
-        Ok(execution.finish(&mut |json| out.take(json))?)
+        let flow = execution.finish(&mut |json| out.take(json))?;
+        self.check_out()?;
+        Ok(flow)
+    }
+
+    /// Fails if a row was not taken for want of memory.
+    pub fn check_out(&mut self) -> Ran<()> {
+        self.out.exceeded().map_or(Ok(()), |exceeded| Err(exceeded.into()))
     }
 
     // ---- items
@@ -460,7 +456,11 @@ impl<'q> Run<'q> {
         let out = &mut self.out;
         let before = execution.matched();
         let row = system.row_of(document);
+        let began = self.meter.steps();
+        self.meter.allow_steps(self.steps_left);
         let flow = execution.push_numbered(row, item.number, &mut |json| out.take(json))?;
+        self.check_out()?;
+        self.spend(self.meter.steps() - began)?;
         self.metrics.matched_items += execution.matched() - before;
         Ok(flow)
     }
@@ -511,6 +511,7 @@ impl<'q> Run<'q> {
 
     /// Candidates in order of creation, from a number on. Only the items tell their numbers, so all are loaded.
     fn by_creation(&mut self, candidates: Vec<Candidate>, from: u64) -> Ran<List> {
+        self.meter.take(candidates.len() * LISTED_BYTES)?;
         let mut items = Vec::with_capacity(candidates.len());
         let mut kept_bytes = 0;
         for candidate in candidates {
@@ -521,6 +522,9 @@ impl<'q> Run<'q> {
                 continue;
             }
             kept_bytes += item.document.len();
+            if kept_bytes <= KEPT_BYTES_MAX {
+                self.meter.take(item.document.len())?;
+            }
             let number = item.number;
             items.push(Listed { number, key, item: (kept_bytes <= KEPT_BYTES_MAX).then_some(item) });
         }
@@ -530,8 +534,10 @@ impl<'q> Run<'q> {
 
     /// Candidates in storage order, from a key on.
     fn by_key(&mut self, candidates: &[Candidate], from: Option<&Bytes>) -> Ran<List> {
+        self.meter.take(candidates.len() * LISTED_BYTES)?;
         let mut items = Vec::with_capacity(candidates.len());
         for candidate in candidates {
+            self.check_cancelled()?;
             let key = self.view.item_key(&candidate.reference)?;
             if from.is_none_or(|from| key >= *from) {
                 items.push(Listed { number: 0, key, item: None });
@@ -560,9 +566,11 @@ impl<'q> Run<'q> {
         if !self.prefilter_columns(&mut keep)? && !self.prefilter(&mut keep)? {
             let mut orders = self.view.orders(self.query.span);
             while let Some((number, key)) = orders.next_order()? {
+                self.check_cancelled()?;
                 keep(number, key);
             }
         }
+        self.meter.take(earliest.len() * LISTED_BYTES)?;
         let mut items = earliest.into_sorted_vec();
         items.dedup_by_key(|(number, _)| *number);
         let listed = |(number, key)| Listed { number, key, item: None };
@@ -585,7 +593,7 @@ impl<'q> Run<'q> {
             }
             making.push(run, key, item.number, document);
             let system = SystemOf { item, system: run.query.system };
-            if run.query.prepared.matches(system.row_of(readable(document)))? {
+            if run.query.prepared.matches(system.row_of(readable(document)), &run.meter)? {
                 // Counted when it is loaded again for its row.
                 keep(item.number, Bytes::copy_from_slice(key));
             } else {
@@ -619,7 +627,7 @@ impl<'q> Run<'q> {
         self.seen += 1;
         self.spend(1)?;
         if self.seen.is_multiple_of(CLOCK_ITEMS) {
-            self.query.check_cancelled()?;
+            self.query.budget.check()?;
         }
         Ok(())
     }

@@ -111,8 +111,10 @@ impl<'q> Run<'q> {
 
     pub(super) fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
         match after {
-            Some(after) => Execution::resume_sorted(self.query.prepared, passed, after.clone()),
-            None => Execution::new(self.query.prepared),
+            Some(after) => {
+                Execution::resume_sorted(self.query.prepared, passed, after.clone()).within(&self.meter)
+            }
+            None => Execution::new(self.query.prepared).within(&self.meter),
         }
     }
 

@@ -44,7 +44,7 @@ impl Run<'_> {
             self.finish(&mut ranked)?;
             return Ok(self.rest(delivered, order, ranked.is_done()));
         }
-        let mut execution = Execution::resume(self.query.prepared, 0, delivered);
+        let mut execution = Execution::resume(self.query.prepared, 0, delivered).within(&self.meter);
         let created = order == Order::Created;
         let pushed = if created { None } else { self.push_checked(&mut execution)? };
         let flow = match pushed {

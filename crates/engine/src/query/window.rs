@@ -191,7 +191,7 @@ impl<'q> Run<'q> {
         self.visit(&mut |run, key, item, document| {
             let body = readable(document);
             let system = SystemOf { item, system: run.query.system };
-            if !every && !run.query.prepared.matches(system.row_of(body))? {
+            if !every && !run.query.prepared.matches(system.row_of(body), &run.meter)? {
                 run.count(document.len());
                 return Ok(Flow::More);
             }
@@ -216,7 +216,7 @@ impl<'q> Run<'q> {
         let key = self.view.item_key(reference)?;
         let Some(item) = self.look_at(&key)? else { return Ok(()) };
         let system = SystemOf { item: &item, system: self.query.system };
-        if !sure && !self.query.prepared.matches(system.row())? {
+        if !sure && !self.query.prepared.matches(system.row(), &self.meter)? {
             self.count(item.document.len());
             return Ok(());
         }

@@ -9,11 +9,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use orrery_engine::{Account, ContainerDefinition, Database, EngineConfig, Ref, Result, TestEnv};
+use orrery_engine::{Account, ContainerDefinition, Database, EngineConfig, KeyKinds, Ref, Result, TestEnv};
 use orrery_storage::{MemoryStore, Store};
 
 pub const NOW_MS: u64 = 1_800_000_000_000;
-pub const API_VERSION: &str = "2020-07-15";
 
 /// Waits for a future on this thread; the engine needs no more of an executor.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -59,7 +58,7 @@ impl World {
 }
 
 pub fn definition(json: serde_json::Value) -> ContainerDefinition {
-    ContainerDefinition::parse(&json, API_VERSION).expect("a valid definition")
+    ContainerDefinition::parse(&json, KeyKinds::All).expect("a valid definition")
 }
 
 /// A container keyed by `/pk`.

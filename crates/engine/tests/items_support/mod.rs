@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 pub use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, Kind, Operation, Outcome,
-    PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,
+    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, KeyKinds, Kind, Operation,
+    Outcome, PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,
 };
 use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -166,7 +166,7 @@ pub fn definition(extra: Value) -> ContainerDefinition {
             json[name] = value.clone();
         }
     }
-    ContainerDefinition::parse(&json, "2020-07-15").unwrap()
+    ContainerDefinition::parse(&json, KeyKinds::All).unwrap()
 }
 
 pub fn key(pk: &str) -> PartitionKey {

@@ -16,9 +16,10 @@ pub fn policy(dice: &mut Dice) -> Value {
     if dice.one_in(2) {
         indexes.insert(0, json!({"path": "/spots/[]/at/?"}));
     }
-    if plane && !dice.one_in(4) {
+    if plane {
+        let (side, top) = if dice.one_in(4) { (360, 180) } else { (10, 10) };
         for index in &mut indexes {
-            index["boundingBox"] = json!({"xmin": -10, "ymin": -10, "xmax": 10, "ymax": 10});
+            index["boundingBox"] = json!({"xmin": -side, "ymin": -top, "xmax": side, "ymax": top});
         }
     }
     if dice.one_in(6) {

@@ -8,6 +8,7 @@ mod generate_search;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use orrery_budget::Budget;
 use orrery_engine::{
     EngineConfig, HeldResults, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits,
     QueryPage, QueryPosition, Scope, SystemOf, SystemProperties, Tuning,
@@ -170,7 +171,7 @@ impl Case {
             span: &span,
             from,
             limits: QueryLimits { rows, bytes: 1 << 20, deadline: None, steps },
-            cancelled: None,
+            budget: &Budget::unlimited(),
             session: &[],
             held: self.held.as_ref(),
             system: &TestSystem,
@@ -221,6 +222,7 @@ impl Case {
                 Err(QueryFailure::Query { error, .. }) => return Err(error.message.clone()),
                 Err(QueryFailure::Engine(error)) => panic!("{error:?}"),
                 Err(QueryFailure::Lengthy) => panic!("steps were not limited"),
+                Err(QueryFailure::Exceeded(exceeded)) => panic!("nothing was limited: {exceeded}"),
             };
             assert!(found.len() <= rows.max(1));
             let way = page.report.to_string();

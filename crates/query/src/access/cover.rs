@@ -4,6 +4,8 @@
 //! rewritten to read the value from the slot of the item, and the entries' values are pushed instead of items. Items in which
 //! the place is undefined have no entry; only queries to which such items add nothing are covered.
 
+use std::rc::Rc;
+
 use orrery_sql::SqlError;
 
 use super::Place;
@@ -73,7 +75,7 @@ impl Prepared {
     /// Whether an item that has nothing adds nothing to the result.
     fn ignores_undefined(&self) -> Result<bool, Box<SqlError>> {
         let plan = &self.compiled.plan;
-        let mut frame = Frame::new(self.compiled.slot_count, &self.context);
+        let mut frame = Frame::new(self.compiled.slot_count, &self.context, &Rc::default());
         for slot in [ITEM_SLOT].into_iter().chain(plan.sources.iter().map(|source| source.slot)) {
             frame.slots[slot] = Eval::object(Vec::new());
         }

@@ -14,10 +14,13 @@
 //! those that can (`NOT IS_DEFINED(c.x)`, `(c.x ?? 1) = 1`) are tried on undefined once, while planning, and are then left alone.
 
 mod cover;
+mod merge;
 mod place;
 mod predicate;
 mod ranking;
 mod search;
+
+use std::rc::Rc;
 
 use orrery_index::ValueRange;
 use orrery_model::Value;
@@ -30,10 +33,14 @@ pub use search::{Search, SearchKind};
 
 use crate::compile::ITEM_SLOT;
 use crate::eval::Frame;
+use crate::meter::Meter;
 use crate::node::{Node, SourceKind};
 use crate::prepared::Prepared;
 use crate::value::Eval;
 use place::Places;
+
+/// How many ways into the index one filter may combine. Values of one place are one way, however many they are.
+const FILTER_PARTS_MAX: usize = 256;
 
 /// Items that may pass a query's filter.
 #[derive(Clone, Debug)]
@@ -174,49 +181,24 @@ impl Filter {
                 other => flat.push(other),
             }
         }
-        let mut merged: Vec<Filter> = Vec::with_capacity(flat.len());
-        for part in flat {
-            if let Filter::Scan(scan) = &part
-                && scan.check.is_none()
-                && let Some(Filter::Scan(other)) = merged.iter_mut().find(|other| {
-                    matches!(other, Filter::Scan(other) if other.place == scan.place && other.check.is_none())
-                })
-            {
-                other.ranges = union([other.ranges.clone(), scan.ranges.clone()].concat());
-                other.exact &= scan.exact;
-                continue;
-            }
-            merged.push(part);
-        }
+        let mut merged = merge::any(flat);
         match merged.len() {
             0 => Filter::Nothing,
             1 => merged.remove(0),
+            // So many ways into the index cost more than reading the items.
+            parts if parts > FILTER_PARTS_MAX => Filter::Everything,
             _ => Filter::Any(merged),
         }
     }
 }
 
-/// Puts scans of one place together; `None` when they exclude each other. Two elements of an array may satisfy two conditions, so
-/// places inside arrays stay apart.
+/// Puts scans of one place together; `None` when they exclude each other.
 fn merge_ranges(parts: Vec<Filter>) -> Option<Vec<Filter>> {
-    let mut merged: Vec<Filter> = Vec::with_capacity(parts.len());
-    for part in parts {
-        if let Filter::Scan(scan) = &part
-            && scan.place.is_single()
-            && let Some(Filter::Scan(other)) = merged.iter_mut().find(|other| {
-                matches!(other, Filter::Scan(other) if other.place == scan.place
-                    && (other.check.is_none() || scan.check.is_none()))
-            })
-        {
-            other.ranges = intersection(&other.ranges, &scan.ranges);
-            if other.ranges.is_empty() {
-                return None;
-            }
-            other.check = other.check.take().or_else(|| scan.check.clone());
-            other.exact &= scan.exact;
-            continue;
-        }
-        merged.push(part);
+    let mut merged = merge::all(parts)?;
+    if merged.len() > FILTER_PARTS_MAX {
+        // What is left out is asked of the items.
+        merged.truncate(FILTER_PARTS_MAX);
+        merged.push(Filter::Everything);
     }
     // Everything adds nothing but the need to look at the items.
     let restricting = merged.iter().any(|part| !matches!(part, Filter::Everything));
@@ -239,29 +221,6 @@ fn inexact(filter: &mut Filter) {
         }
         Filter::All(parts) | Filter::Any(parts) => parts.iter_mut().for_each(inexact),
     }
-}
-
-fn intersection(left: &[ValueRange], right: &[ValueRange]) -> Vec<ValueRange> {
-    let both = left.iter().flat_map(|left| right.iter().map(move |right| left.and(right)));
-    union(both.filter(|range| !range.is_empty()).collect())
-}
-
-/// In order and without overlaps. Ranges that only touch stay apart: points then stay points.
-fn union(mut ranges: Vec<ValueRange>) -> Vec<ValueRange> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_by(|left, right| left.start.cmp(&right.start).then(left.end.cmp(&right.end)));
-    let mut merged: Vec<ValueRange> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start < last.end => {
-                if range.end > last.end {
-                    *last = ValueRange::of_bytes(last.start.clone(), range.end);
-                }
-            }
-            _ => merged.push(range),
-        }
-    }
-    merged
 }
 
 impl Prepared {
@@ -305,9 +264,11 @@ impl Prepared {
     }
 
     /// Whether a value passes a check.
-    pub fn passes(&self, check: &Check, value: &Value) -> Result<bool, SqlError> {
-        let mut frame = Frame::new(ITEM_SLOT + 1, &self.context);
+    pub fn passes(&self, check: &Check, value: &Value, meter: &Rc<Meter>) -> Result<bool, SqlError> {
+        let mut frame = Frame::new(ITEM_SLOT + 1, &self.context, meter);
         frame.slots[ITEM_SLOT] = Eval::from_constant(value);
-        Ok(frame.eval(&check.node)?.is_true())
+        let passes = frame.eval(&check.node)?.is_true();
+        frame.release_all();
+        Ok(passes)
     }
 }

@@ -6,7 +6,7 @@ use crate::compile::ITEM_SLOT;
 use crate::node::{Node, Plan, PlanSource, SourceKind};
 
 /// One step from a value to a value inside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     Name(String),
     /// Some element of an array.
@@ -14,7 +14,7 @@ pub enum Step {
 }
 
 /// A place in an item. With `Element` in it, several values may stand there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place(pub Vec<Step>);
 
 impl Place {

@@ -3,12 +3,15 @@
 //! A condition is true, false or undefined. `filter(node, true)` describes the items for which it is true, `filter(node, false)`
 //! those for which it is *false*: that is how NOT is read, because neither holds where it is undefined.
 
+use std::rc::Rc;
+
 use orrery_index::ValueRange;
 use orrery_model::{Kind, Number, Value};
 use orrery_sql::{BinaryOp, LogicalOp, SubqueryKind, UnaryOp};
 
+use super::merge::{intersection, union};
 use super::place::{Places, Step};
-use super::{Check, Filter, Place, Scan, Search, search, union};
+use super::{Check, Filter, Place, Scan, Search, search};
 use crate::compile::ITEM_SLOT;
 use crate::eval::Frame;
 use crate::node::{Node, Pattern, Plan};
@@ -96,7 +99,7 @@ impl Reader<'_> {
                 let ranges = if *negated == wanted {
                     union([low.ranges, high.ranges].concat())
                 } else {
-                    super::intersection(&low.ranges, &high.ranges)
+                    intersection(&[low.ranges, high.ranges])
                 };
                 self.scan(node, place, Ranges { ranges, exact })
             }
@@ -257,7 +260,7 @@ impl Reader<'_> {
             node = Node::Unary(UnaryOp::Not, Box::new(node));
         }
         // Where the path is undefined there is no entry; if the condition holds there, entries do not help.
-        let mut frame = Frame::new(ITEM_SLOT + 1, &self.prepared.context);
+        let mut frame = Frame::new(ITEM_SLOT + 1, &self.prepared.context, &Rc::default());
         let holds_undefined = frame.eval(&node).map_or(true, |value| value.is_true());
         if holds_undefined {
             return Filter::Everything;

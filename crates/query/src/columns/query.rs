@@ -65,8 +65,7 @@ impl Prepared {
         let keys = keys.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
         let inputs = inputs.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
         let sources = rewriter.sources;
-        let few = (1..=SOURCES_MAX).contains(&sources.len());
-        few.then_some(ColumnQuery {
+        (!sources.is_empty()).then_some(ColumnQuery {
             sources,
             first_slot: compiled.slot_count,
             filters,
@@ -130,12 +129,12 @@ impl Rewriter<'_> {
                 if let [argument] = arguments.as_slice()
                     && let Some(path) = self.path(argument)
                 {
-                    return Some(self.slot(ColumnSource::new(path, Some(function))));
+                    return self.slot(ColumnSource::new(path, Some(function)));
                 }
             }
             Node::Slot(_) | Node::Member(..) => {
                 if let Some(path) = self.path(node) {
-                    return Some(self.slot(ColumnSource::new(path, None)));
+                    return self.slot(ColumnSource::new(path, None));
                 }
             }
             _ => {}
@@ -168,12 +167,16 @@ impl Rewriter<'_> {
         path.first().is_some_and(|name| !name.starts_with('_')).then_some(path)
     }
 
-    fn slot(&mut self, source: ColumnSource) -> Node {
+    /// `None` where the query reads too many.
+    fn slot(&mut self, source: ColumnSource) -> Option<Node> {
         let known = self.sources.iter().position(|known| *known == source);
+        if known.is_none() && self.sources.len() == SOURCES_MAX {
+            return None;
+        }
         let at = known.unwrap_or_else(|| {
             self.sources.push(source);
             self.sources.len() - 1
         });
-        Node::Slot(self.compiled.slot_count + at)
+        Some(Node::Slot(self.compiled.slot_count + at))
     }
 }

@@ -1,6 +1,7 @@
 //! Groups and aggregates over columns, some rows at a time.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use orrery_sql::SqlError;
 
@@ -10,7 +11,7 @@ use super::test::{Expression, Test};
 use crate::aggregate::Accumulator;
 use crate::eval::{Evaluated, Frame, Groups};
 use crate::exec::Execution;
-use crate::limits::Budget;
+use crate::meter::Meter;
 use crate::node::{Grouping, Node};
 use crate::prepared::Prepared;
 use crate::value::Eval;
@@ -63,6 +64,7 @@ impl<'c> ColumnRun<'c> {
         columns: Vec<&'c Column>,
         numbers: &'c [u64],
         sizes: &'c [u32],
+        meter: &Rc<Meter>,
     ) -> ColumnRun<'c> {
         let value = |node: &'c Node| match (query.column(node), node.as_constant()) {
             (Some(column), _) => Value::Column(columns[column]),
@@ -80,7 +82,7 @@ impl<'c> ColumnRun<'c> {
             looked_up: LookedUp::default(),
             tests: query.filters.iter().map(|node| Test::new(node, query, &columns)).collect(),
             inputs: query.inputs.iter().map(value).collect(),
-            frame: Frame::new(query.first_slot + columns.len(), &prepared.context),
+            frame: Frame::new(query.first_slot + columns.len(), &prepared.context, meter),
             query,
             columns,
             numbers,
@@ -142,14 +144,14 @@ impl<'c> ColumnRun<'c> {
         self.filter(rows)?;
         let passed = self.rows.len();
         execution.add_matched(passed as u64);
-        let Some((grouping, groups, budget)) = execution.grouping() else { return Ok(()) };
+        let Some((grouping, groups, meter)) = execution.grouping() else { return Ok(()) };
         if passed == 0 {
             return Ok(());
         }
         self.groups.clear();
         for at in 0..passed {
             let row = self.rows[at] as usize;
-            let group = self.group_of(row, grouping, groups, budget)?;
+            let group = self.group_of(row, grouping, groups, meter)?;
             groups.saw(group, self.numbers[row]);
             self.groups.push(group as u32);
         }
@@ -157,11 +159,11 @@ impl<'c> ColumnRun<'c> {
             for (row, group) in self.rows.iter().zip(&self.groups) {
                 let (row, accumulator) = (*row as usize, groups.accumulator(*group as usize, at));
                 match input {
-                    Value::Column(column) => add(accumulator, column, row, budget)?,
-                    Value::Constant(value) => accumulator.add(value, budget)?,
+                    Value::Column(column) => add(accumulator, column, row, meter)?,
+                    Value::Constant(value) => drop(accumulator.add(value, meter)?),
                     Value::Expression(expression) => {
                         let value = expression.eval(row, self.query, &self.columns, &mut self.frame)?;
-                        accumulator.add(&value, budget)?;
+                        accumulator.add(&value, meter)?;
                     }
                 }
             }
@@ -174,7 +176,7 @@ impl<'c> ColumnRun<'c> {
         row: usize,
         grouping: &Grouping,
         groups: &mut Groups,
-        budget: &mut Budget,
+        meter: &Meter,
     ) -> Evaluated<usize> {
         let text = match self.keys.as_slice() {
             [] => return Ok(0),
@@ -196,7 +198,7 @@ impl<'c> ColumnRun<'c> {
                 }
             });
         }
-        let group = groups.group_of(grouping, self.numbers[row], &values, budget)?;
+        let group = groups.group_of(grouping, self.numbers[row], &values, meter)?;
         if let Some(code) = text {
             self.groups_of_texts[code] = group as u32;
         }
@@ -205,10 +207,10 @@ impl<'c> ColumnRun<'c> {
 }
 
 #[inline]
-fn add(accumulator: &mut Accumulator, column: &Column, row: usize, budget: &mut Budget) -> Evaluated<()> {
+fn add(accumulator: &mut Accumulator, column: &Column, row: usize, meter: &Meter) -> Evaluated<()> {
     match column.number(row) {
-        Some(number) => accumulator.add_number(number, budget)?,
-        None => accumulator.add(&column.eval(row), budget)?,
+        Some(number) => accumulator.add_number(number, meter)?,
+        None => drop(accumulator.add(&column.eval(row), meter)?),
     }
     Ok(())
 }

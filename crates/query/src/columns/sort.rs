@@ -1,6 +1,7 @@
 //! Sorting by columns: which rows pass the filter, and their sort keys.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use orrery_model::Value;
 use orrery_sql::SqlError;
@@ -10,6 +11,7 @@ use super::query::ColumnQuery;
 use super::source::ColumnSource;
 use super::test::Test;
 use crate::eval::Frame;
+use crate::meter::Meter;
 use crate::prepared::Prepared;
 
 /// Rows that are filtered before the next ones.
@@ -25,13 +27,18 @@ impl ColumnSort {
     }
 
     /// A run over columns of the sources, in their order.
-    pub fn run<'c>(&'c self, prepared: &'c Prepared, columns: Vec<&'c Column>) -> SortRun<'c> {
+    pub fn run<'c>(
+        &'c self,
+        prepared: &'c Prepared,
+        columns: Vec<&'c Column>,
+        meter: &Rc<Meter>,
+    ) -> SortRun<'c> {
         let query = &self.0;
         SortRun {
             query,
             tests: query.filters.iter().map(|node| Test::new(node, query, &columns)).collect(),
             keys: query.keys.iter().filter_map(|node| query.column(node)).collect(),
-            frame: Frame::new(query.first_slot + columns.len(), &prepared.context),
+            frame: Frame::new(query.first_slot + columns.len(), &prepared.context, meter),
             rows: Vec::with_capacity(BLOCK_ROWS),
             columns,
         }

@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 
 use orrery_model::Raw;
 
-use crate::context::Context;
+use crate::context::{Caller, Context};
 use crate::env::QueryEnv;
 use crate::functions::Function;
+use crate::meter::Meter;
 use crate::value::Eval;
 
 /// Functions of one value that columns are made of: their results are small where the value itself may be none for a
@@ -47,7 +48,7 @@ impl ColumnSource {
         match self.function {
             None => value,
             Some(function) if value.is_undefined() && !function.takes_undefined => Eval::Undefined,
-            Some(function) => (function.call)(plain_context(), &[value]),
+            Some(function) => (function.call)(&Caller::new(plain_context(), &Meter::default()), &[value]),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Expressions: names to slots, functions to table entries, constants computed once.
 
+use std::collections::HashSet;
+
 use orrery_model::{Number, Value};
 use orrery_sql::{Expr, ExprKind, Literal, Projection, Span, SqlError};
 
@@ -12,6 +14,7 @@ use crate::language::Language;
 use crate::like::LikePattern;
 use crate::limits::UDF_CALLS_MAX;
 use crate::node::{Node, Pattern};
+use crate::value::value_bytes;
 
 /// What the third argument of VECTORDISTANCE is called among the options of the fourth.
 pub(crate) const BRUTE_FORCE: &str = "bruteForce";
@@ -29,6 +32,7 @@ impl Compiler<'_> {
             ExprKind::Identifier(name) => self.identifier(name, expr.span)?,
             ExprKind::Parameter(name) => {
                 let value = self.parameters.get(name.as_str()).copied();
+                self.meter.take(value.map_or(0, value_bytes))?;
                 Node::Constant(value.cloned().unwrap_or(Value::Undefined))
             }
             ExprKind::Member(object, name) => {
@@ -72,8 +76,9 @@ impl Compiler<'_> {
             ExprKind::Array(elements) => Node::Array(self.list(elements, group)?),
             ExprKind::Object(members) => {
                 let mut nodes: Vec<(String, Node)> = Vec::with_capacity(members.len());
+                let mut names = HashSet::with_capacity(members.len());
                 for (name, value) in members {
-                    if nodes.iter().any(|(other, _)| *other == name.text) {
+                    if !names.insert(name.text.as_str()) {
                         return Err(duplicate_name(&name.text, name.span));
                     }
                     nodes.push((name.text.clone(), self.expression(value, group)?));
@@ -97,7 +102,7 @@ impl Compiler<'_> {
             }
             ExprKind::Subquery(kind, query) => Node::Subquery(*kind, Box::new(self.subquery(query)?)),
         };
-        Ok(self.fold(node))
+        self.fold(node)
     }
 
     fn boxed(&mut self, expr: &Expr, group: &mut Option<GroupScope>) -> Compiled<Box<Node>> {
@@ -275,7 +280,7 @@ impl Compiler<'_> {
     }
 
     /// Computes what does not depend on any row.
-    fn fold(&self, node: Node) -> Node {
+    fn fold(&self, node: Node) -> Compiled<Node> {
         let constant = |node: &Node| matches!(node, Node::Constant(_));
         let foldable = match &node {
             Node::Member(object, _) | Node::Element(object, _) | Node::Unary(_, object) => constant(object),
@@ -290,18 +295,25 @@ impl Compiler<'_> {
             _ => false,
         };
         if !foldable {
-            return node;
+            return Ok(node);
         }
         let computed = {
-            let mut frame = Frame::new(ITEM_SLOT + 1, &self.context);
-            frame.eval(&node).map(|value| value.to_value())
+            let mut frame = Frame::new(ITEM_SLOT + 1, &self.context, &self.meter);
+            let value = frame.eval(&node).map(|value| value.to_value());
+            frame.release_all();
+            value
         };
-        let Ok(value) = computed else { return node };
+        let value = match computed {
+            Ok(value) => value,
+            Err(error) if error.exceeded.is_some() => return Err(*error),
+            Err(_) => return Ok(node),
+        };
+        self.meter.take(value_bytes(&value))?;
         // Objects and arrays are printed as they are, so what JSON cannot spell must stay an expression.
         if matches!(value, Value::Array(_) | Value::Object(_)) && !is_finite(&value) {
-            return node;
+            return Ok(node);
         }
-        Node::Constant(value)
+        Ok(Node::Constant(value))
     }
 }
 

@@ -8,6 +8,7 @@ use orrery_sql::{Expr, ExprKind, Literal, Query, SqlError};
 
 use super::{Compiled, Compiler, Origin};
 use crate::aggregate::AggregateKind;
+use crate::limits::GROUP_KEYS_MAX;
 use crate::node::Node;
 
 pub(crate) struct GroupKey {
@@ -31,6 +32,11 @@ impl Compiler<'_> {
     pub(super) fn group_scope(&mut self, query: &Query) -> Compiled<Option<GroupScope>> {
         if query.group_by.is_empty() && !selects_aggregate(query) {
             return Ok(None);
+        }
+        if let Some(behind) = query.group_by.get(GROUP_KEYS_MAX) {
+            let message =
+                format!("More than {GROUP_KEYS_MAX} GROUP BY expressions in a query are not supported.");
+            return Err(SqlError::at("", message, behind.span));
         }
         let mut scope = GroupScope::default();
         for key in &query.group_by {

@@ -13,7 +13,8 @@ mod order;
 mod scope;
 mod validate;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use orrery_model::Value;
 use orrery_sql::{
@@ -25,6 +26,7 @@ use crate::aggregate::AggregateKind;
 use crate::context::Context;
 use crate::env::QueryEnv;
 use crate::limits::JOINS_MAX;
+use crate::meter::Meter;
 use crate::node::{Grouping, Node, Plan, PlanSource, SourceKind};
 use crate::rank::Rank;
 
@@ -59,6 +61,8 @@ pub(crate) struct CompiledQuery {
 pub(crate) struct Compiler<'e> {
     env: &'e QueryEnv,
     context: Context,
+    /// What the constants of the query take.
+    pub meter: Rc<Meter>,
     parameters: HashMap<&'e str, &'e Value>,
     scope: Scope,
     origins: Vec<Origin>,
@@ -77,6 +81,7 @@ impl<'e> Compiler<'e> {
         Ok(Compiler {
             env,
             context: Context::new(env),
+            meter: Rc::new(env.budget.as_ref().map_or_else(Meter::default, Meter::new)),
             parameters: check_parameters(parameters)?,
             scope: Scope::default(),
             origins: vec![Origin::Path(Vec::new())],
@@ -291,6 +296,7 @@ impl<'e> Compiler<'e> {
             Projection::Value(expr, _) => Ok((self.selected(expr, group)?, true)),
             Projection::List(items) => {
                 let mut members: Vec<(String, Node)> = Vec::with_capacity(items.len());
+                let mut names = HashSet::with_capacity(items.len());
                 let mut unnamed = 0;
                 for item in items {
                     let (name, span) = match item_name(&item.expr, item.alias.as_ref()) {
@@ -300,7 +306,7 @@ impl<'e> Compiler<'e> {
                             (format!("${unnamed}"), item.expr.span)
                         }
                     };
-                    if members.iter().any(|(other, _)| *other == name) {
+                    if !names.insert(name.clone()) {
                         return Err(duplicate_name(&name, span));
                     }
                     let node = self.selected(&item.expr, group)?;

@@ -68,8 +68,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "a, b, …",
         "The arrays one after the other.",
         &[("ARRAY_CONCAT([1], [2], [3])", "[1,2,3]"), ("ARRAY_CONCAT([1], 2)", "undefined")],
-        |_, a| {
-            let mut all = Vec::with_capacity(a.iter().map(Eval::len).sum());
+        |caller, a| {
+            let elements = a.iter().map(Eval::len).sum::<usize>();
+            if !caller.has_room(elements.saturating_mul(size_of::<Eval<'_>>())) {
+                return Eval::Undefined;
+            }
+            let mut all = Vec::with_capacity(elements);
             for array in a {
                 match array.elements() {
                     Some(elements) => all.extend(elements),
@@ -252,11 +256,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             ("OBJECTTOARRAY({a: 1})", r#"[{"k":"a","v":1}]"#),
             ("OBJECTTOARRAY({a: 1}, 'name', 'is')", r#"[{"name":"a","is":1}]"#),
         ],
-        |_, a| {
+        |caller, a| {
             let names = (a.get(1).map_or(Some("k"), Eval::as_str), a.get(2).map_or(Some("v"), Eval::as_str));
             let (Some(members), (Some(key), Some(value))) = (a[0].members(), names) else {
                 return Eval::Undefined;
             };
+            let pair_bytes = 4 * size_of::<Eval<'_>>() + key.len() + value.len();
+            if !caller.has_room(members.len().saturating_mul(pair_bytes)) {
+                return Eval::Undefined;
+            }
             let pair = |(name, member): (Cow<'_, str>, _)| {
                 let name = Eval::text(name.into_owned());
                 Eval::object(vec![

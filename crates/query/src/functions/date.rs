@@ -1,7 +1,7 @@
 //! Date and time functions over ISO 8601 strings.
 
 use super::{Function, entry};
-use crate::context::Context;
+use crate::context::Caller;
 use crate::datetime::{Moment, Part, add, bin, difference};
 use crate::value::Eval;
 
@@ -58,7 +58,7 @@ fn from_parts(arguments: &[Eval<'_>]) -> Option<i64> {
 }
 
 /// Now, or a number of parts away from it.
-fn moved(context: &Context, arguments: &[Eval<'_>], sign: i64) -> Option<i64> {
+fn moved(context: &Caller<'_>, arguments: &[Eval<'_>], sign: i64) -> Option<i64> {
     match arguments {
         [] => Some(context.now_ticks),
         [name, count] => add(part(name)?, count.as_i64()?.checked_mul(sign)?, context.now_ticks),

@@ -3,7 +3,7 @@
 //! Each function is there once for each language, because it is the path of a text that says in which one to read it.
 
 use super::{Function, entry};
-use crate::context::Context;
+use crate::context::Caller;
 use crate::fulltext::{Term, Words, average, bm25};
 use crate::language::Language;
 use crate::value::{Eval, Type};
@@ -36,15 +36,15 @@ fn score<'a>(arguments: &[Eval<'a>], language: Language) -> Option<Eval<'a>> {
     Some(Eval::double(total))
 }
 
-fn call_any<'a, const L: usize>(_: &Context, a: &[Eval<'a>]) -> Eval<'a> {
+fn call_any<'a, const L: usize>(_: &Caller<'_>, a: &[Eval<'a>]) -> Eval<'a> {
     contains(a, true, Language::ALL[L])
 }
 
-fn call_all<'a, const L: usize>(_: &Context, a: &[Eval<'a>]) -> Eval<'a> {
+fn call_all<'a, const L: usize>(_: &Caller<'_>, a: &[Eval<'a>]) -> Eval<'a> {
     contains(a, false, Language::ALL[L])
 }
 
-fn call_word_count<'a, const L: usize>(_: &Context, a: &[Eval<'a>]) -> Eval<'a> {
+fn call_word_count<'a, const L: usize>(_: &Caller<'_>, a: &[Eval<'a>]) -> Eval<'a> {
     match a[0].as_str() {
         Some(text) => Eval::integer(Words::new(text, Language::ALL[L]).length as i64),
         None if a[0].kind() == Type::Undefined => Eval::Undefined,
@@ -52,7 +52,7 @@ fn call_word_count<'a, const L: usize>(_: &Context, a: &[Eval<'a>]) -> Eval<'a> 
     }
 }
 
-fn call_score<'a, const L: usize>(_: &Context, a: &[Eval<'a>]) -> Eval<'a> {
+fn call_score<'a, const L: usize>(_: &Caller<'_>, a: &[Eval<'a>]) -> Eval<'a> {
     score(a, Language::ALL[L]).unwrap_or(Eval::Undefined)
 }
 

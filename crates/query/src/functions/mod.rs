@@ -21,7 +21,7 @@ mod types;
 mod units;
 mod vector;
 
-use crate::context::Context;
+use crate::context::Caller;
 use crate::language::Language;
 use crate::value::Eval;
 
@@ -31,7 +31,7 @@ pub use parse::number_text;
 /// An expression and the JSON it evaluates to, or `undefined`.
 pub type Case = (&'static str, &'static str);
 
-type Call = for<'a> fn(&Context, &[Eval<'a>]) -> Eval<'a>;
+type Call = for<'a> fn(&Caller<'_>, &[Eval<'a>]) -> Eval<'a>;
 
 #[derive(Debug)]
 pub struct Function {

@@ -3,12 +3,20 @@
 use orrery_model::{Number, NumberStyle, Value, parse_json_value, write_json_number};
 
 use super::{Function, entry};
+use crate::context::Caller;
+use crate::limits::STRING_BYTES_MAX;
 use crate::output::write_json;
 use crate::value::Eval;
 
+/// A byte of JSON becomes this much of a tree at most: `[[],[],…`.
+const TREE_BYTES_PER_BYTE: usize = 24;
+
 /// Parses JSON text, blanks around it allowed, if it is of the wanted kind.
-fn parsed<'a>(arguments: &[Eval<'a>], wanted: fn(&Value) -> bool) -> Eval<'a> {
+fn parsed<'a>(caller: &Caller<'_>, arguments: &[Eval<'a>], wanted: fn(&Value) -> bool) -> Eval<'a> {
     let Some(text) = arguments[0].as_str() else { return Eval::Undefined };
+    if !caller.has_room(text.len() * TREE_BYTES_PER_BYTE) {
+        return Eval::Undefined;
+    }
     match parse_json_value(text.trim_matches([' ', '\t', '\r', '\n']).as_bytes()) {
         Ok(value) if wanted(&value) => Eval::from_owned(value),
         _ => Eval::Undefined,
@@ -50,7 +58,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Eval::Number(number) => Eval::text(number_text(*number)),
             other => {
                 let mut out = Vec::new();
-                match write_json(other, &mut out) {
+                match write_json(other, &mut out, STRING_BYTES_MAX) {
                     Ok(()) => Eval::text(String::from_utf8_lossy(&out).into_owned()),
                     Err(_) => Eval::Undefined,
                 }
@@ -64,7 +72,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text",
         "The array that the text is the JSON of.",
         &[("STRINGTOARRAY(' [1, \"a\"] ')", "[1,\"a\"]"), ("STRINGTOARRAY('1')", "undefined")],
-        |_, a| parsed(a, |value| matches!(value, Value::Array(_))),
+        |caller, a| parsed(caller, a, |value| matches!(value, Value::Array(_))),
     ),
     entry(
         "STRINGTOBOOLEAN",
@@ -73,7 +81,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text",
         "The boolean that the text spells.",
         &[("STRINGTOBOOLEAN('true ')", "true"), ("STRINGTOBOOLEAN('TRUE')", "undefined")],
-        |_, a| parsed(a, |value| matches!(value, Value::Bool(_))),
+        |caller, a| parsed(caller, a, |value| matches!(value, Value::Bool(_))),
     ),
     entry(
         "STRINGTONULL",
@@ -82,7 +90,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text",
         "Null, if the text says so.",
         &[("STRINGTONULL('null')", "null")],
-        |_, a| parsed(a, |value| matches!(value, Value::Null)),
+        |caller, a| parsed(caller, a, |value| matches!(value, Value::Null)),
     ),
     entry(
         "STRINGTONUMBER",
@@ -91,7 +99,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text",
         "The number that the text spells.",
         &[("STRINGTONUMBER(' 1.5 ')", "1.5"), ("STRINGTONUMBER('0xF')", "undefined")],
-        |_, a| parsed(a, |value| matches!(value, Value::Number(_))),
+        |caller, a| parsed(caller, a, |value| matches!(value, Value::Number(_))),
     ),
     entry(
         "STRINGTOOBJECT",
@@ -100,6 +108,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text",
         "The object that the text is the JSON of.",
         &[(r#"STRINGTOOBJECT('{"a": 1}')"#, r#"{"a":1}"#), ("STRINGTOOBJECT('1')", "undefined")],
-        |_, a| parsed(a, |value| matches!(value, Value::Object(_))),
+        |caller, a| parsed(caller, a, |value| matches!(value, Value::Object(_))),
     ),
 ];

@@ -2,16 +2,23 @@
 //! back-references are not known: such patterns give undefined.
 
 use super::{Function, entry};
-use crate::context::Context;
+use crate::context::Caller;
 use crate::value::Eval;
 
-fn compiled(context: &Context, arguments: &[Eval<'_>]) -> Option<regex::Regex> {
+fn compiled(context: &Caller<'_>, arguments: &[Eval<'_>]) -> Option<regex::Regex> {
     let flags = match arguments.get(2) {
         None => "",
         Some(flags) => flags.as_str()?,
     };
+    // Compiling a pattern that was not seen before takes as long as many comparisons.
+    context.work(REGEX_STEPS);
     context.regex(arguments[1].as_str()?, flags)
 }
+
+/// Steps that a regular expression counts as.
+const REGEX_STEPS: u64 = 16;
+/// What a match takes beside its bytes: the value, and the allocation.
+const MATCH_BYTES: usize = 64;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     entry(
@@ -53,9 +60,18 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "All matches of the pattern.",
         &[("REGEXEXTRACTALL('a12b3', '[0-9]+')", "[\"12\",\"3\"]")],
         |context, a| match (a[0].as_str(), compiled(context, a)) {
-            (Some(text), Some(regex)) => Eval::array(
-                regex.find_iter(text).map(|found| Eval::text(found.as_str().to_string())).collect(),
-            ),
+            (Some(text), Some(regex)) => {
+                let mut all = Vec::new();
+                for found in regex.find_iter(text) {
+                    if all.len() == all.capacity()
+                        && !context.has_room(3 * all.len() * MATCH_BYTES + text.len())
+                    {
+                        return Eval::Undefined;
+                    }
+                    all.push(Eval::text(found.as_str().to_string()));
+                }
+                Eval::array(all)
+            }
             _ => Eval::Undefined,
         },
     ),

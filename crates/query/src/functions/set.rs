@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Function, entry};
 use crate::compare::canonical_key;
+use crate::context::Caller;
 use crate::value::Eval;
 
 /// The elements of the first array that `keep` wants, and their keys only once.
@@ -23,8 +24,13 @@ fn keys(array: &Eval<'_>) -> HashSet<Vec<u8>> {
     array.elements().into_iter().flatten().map(|element| canonical_key(&element)).collect()
 }
 
-fn both_arrays(arguments: &[Eval<'_>]) -> bool {
+/// What an element takes in a set of keys, and once more in the result.
+const ELEMENT_BYTES: usize = 128;
+
+fn both_arrays(caller: &Caller<'_>, arguments: &[Eval<'_>]) -> bool {
+    let elements = arguments.iter().map(Eval::len).sum::<usize>();
     arguments.iter().all(|argument| argument.elements().is_some())
+        && caller.has_room(elements.saturating_mul(ELEMENT_BYTES))
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -35,8 +41,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "a, b",
         "What is in both arrays.",
         &[("SETINTERSECT([1, 2, 2], [2, 3])", "[2]"), ("SETINTERSECT([1], 1)", "undefined")],
-        |_, a| {
-            if !both_arrays(a) {
+        |caller, a| {
+            if !both_arrays(caller, a) {
                 return Eval::Undefined;
             }
             let other = keys(&a[1]);
@@ -50,8 +56,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "a, b",
         "What is in either array.",
         &[("SETUNION([1, 2], [2, 3])", "[1,2,3]")],
-        |_, a| {
-            if !both_arrays(a) {
+        |caller, a| {
+            if !both_arrays(caller, a) {
                 return Eval::Undefined;
             }
             let mut seen = HashSet::new();
@@ -67,8 +73,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "a, b",
         "What is in the first array and not in the second.",
         &[("SETDIFFERENCE([1, 2], [2, 3])", "[1]")],
-        |_, a| {
-            if !both_arrays(a) {
+        |caller, a| {
+            if !both_arrays(caller, a) {
                 return Eval::Undefined;
             }
             let other = keys(&a[1]);
@@ -82,6 +88,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "a, b",
         "Whether two arrays hold the same, however often and in whatever order.",
         &[("SETEQUAL([1, 2, 2], [2, 1])", "true"), ("SETEQUAL([1], [2])", "false")],
-        |_, a| if both_arrays(a) { Eval::Bool(keys(&a[0]) == keys(&a[1])) } else { Eval::Undefined },
+        |caller, a| {
+            if both_arrays(caller, a) { Eval::Bool(keys(&a[0]) == keys(&a[1])) } else { Eval::Undefined }
+        },
     ),
 ];

@@ -1,13 +1,13 @@
 //! GeoJSON: distances in metres, areas in square metres, and how shapes lie to each other.
 
 use super::{Function, entry};
-use crate::context::Context;
+use crate::context::Caller;
 use crate::geo::{Shape, Surface};
 use crate::value::Eval;
 
 /// Computes something of two shapes; undefined if one is no valid GeoJSON.
 fn two<'a>(
-    context: &Context,
+    context: &Caller<'_>,
     arguments: &[Eval<'a>],
     compute: impl Fn(&Surface, &Shape, &Shape) -> Eval<'a>,
 ) -> Eval<'a> {

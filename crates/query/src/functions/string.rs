@@ -57,6 +57,9 @@ fn index<'a>(found: Option<usize>) -> Eval<'a> {
     Eval::integer(found.map_or(-1, |at| at as i64))
 }
 
+/// What one part of a string takes beside its bytes: the value, and the allocation.
+const PART_BYTES: usize = 64;
+
 const CONTAINS_CASES: &[Case] = &[
     ("CONTAINS('abc', 'b')", "true"),
     ("CONTAINS('abc', 'B')", "false"),
@@ -71,9 +74,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "a, b, …",
         "The strings one after the other.",
         &[("CONCAT('a', 'b', 'c')", "\"abc\"")],
-        |_, a| match texts(a) {
-            Some(texts) if texts.iter().map(|text| text.len()).sum::<usize>() <= STRING_BYTES_MAX => {
-                Eval::text(texts.concat())
+        |caller, a| match texts(a) {
+            Some(texts) => {
+                let bytes = texts.iter().map(|text| text.len()).sum::<usize>();
+                let fits = bytes <= STRING_BYTES_MAX && caller.has_room(bytes);
+                if fits { Eval::text(texts.concat()) } else { Eval::Undefined }
             }
             _ => Eval::Undefined,
         },
@@ -232,11 +237,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text, part, replacement",
         "Every `part` replaced.",
         &[("REPLACE('abab', 'b', 'x')", "\"axax\""), ("REPLACE('ab', '', 'x')", "\"ab\"")],
-        |_, a| match texts(a).as_deref() {
+        |caller, a| match texts(a).as_deref() {
             Some([text, "", _]) => Eval::text(text.to_string()),
             Some([text, part, replacement]) => {
                 let count = text.matches(part).count();
-                if text.len() + count * replacement.len() > STRING_BYTES_MAX {
+                let bytes = text.len().saturating_add(count.saturating_mul(replacement.len()));
+                if bytes > STRING_BYTES_MAX || !caller.has_room(bytes) {
                     return Eval::Undefined;
                 }
                 Eval::text(text.replace(part, replacement))
@@ -296,9 +302,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "text, separator",
         "The parts between separators.",
         &[("STRINGSPLIT('a,b', ',')", "[\"a\",\"b\"]"), ("STRINGSPLIT('ab', '')", "[\"ab\"]")],
-        |_, a| match texts(a).as_deref() {
+        |caller, a| match texts(a).as_deref() {
             Some([text, ""]) => Eval::array(vec![Eval::text(text.to_string())]),
             Some([text, separator]) => {
+                let parts = text.matches(separator).count() + 1;
+                if !caller.has_room(text.len() + parts * PART_BYTES) {
+                    return Eval::Undefined;
+                }
                 Eval::array(text.split(separator).map(|part| Eval::text(part.to_string())).collect())
             }
             _ => Eval::Undefined,

@@ -12,7 +12,7 @@
 //!
 //! Rows come in the order in which one partition after the other would give them: shares that tie are taken in the
 //! order of the hash space, groups and distinct rows appear where they appeared first. What must be held is held
-//! within `HELD_BYTES_MAX`; a sorted merge holds one page of each share.
+//! within the budget of the request; a sorted merge holds one page of each share.
 
 mod bound;
 mod chain;
@@ -25,6 +25,7 @@ mod whole;
 
 use std::sync::Arc;
 
+use orrery_budget::{Budget, Held};
 use orrery_model::Value;
 use orrery_sql::{Query, SqlError, parse_query};
 
@@ -50,6 +51,9 @@ pub trait Shares {
 
     /// How many shares to ask at once when the later ones may not be needed.
     fn read_ahead(&self) -> usize;
+
+    /// What the request may use.
+    fn budget(&self) -> &Budget;
 
     /// Carries out all requests, at once if it can, and answers in their order.
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, Self::Error>;
@@ -92,6 +96,8 @@ pub struct SharePage {
     /// `None`: this was the last page.
     pub next: Option<Vec<u8>>,
     pub figures: Figures,
+    /// What the rows are charged with, while they are here.
+    pub held: Option<Held>,
 }
 
 /// What a page of a share cost and took.

@@ -12,7 +12,8 @@ use orrery_sql::{Direction, SqlError};
 use super::row::{Members, parse, unreadable};
 use super::whole::{Output, numbers};
 use super::{Shares, Source, drain};
-use crate::limits::Budget;
+use crate::limits::ROW_OVERHEAD_BYTES;
+use crate::meter::Meter;
 use crate::plan::HybridInfo;
 use crate::rank::FUSION_OFFSET;
 
@@ -41,7 +42,7 @@ pub(super) fn rows<S: Shares>(
     };
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut budget = Budget::default();
+    let meter = Meter::new(shares.budget());
     for component in &info.components {
         let text = statistics.fill(&component.rewritten);
         let query = source.rewritten(&text, "true")?;
@@ -57,7 +58,7 @@ pub(super) fn rows<S: Shares>(
             if scores.len() != info.components.len() {
                 return Err(unreadable());
             }
-            budget.hold(payload.len() + rid.len() + 8 * scores.len())?;
+            meter.take(payload.len() + rid.len() + 8 * scores.len() + ROW_OVERHEAD_BYTES)?;
             places.insert(rid, candidates.len());
             candidates.push(Candidate { payload: payload.to_vec(), scores });
             Ok(true)

@@ -7,13 +7,15 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
+use orrery_budget::Budget;
 use orrery_model::{Number, Value};
 use orrery_sql::SqlError;
 
 use super::row::{items, unreadable};
 use crate::aggregate::AggregateKind;
 use crate::compare::canonical_key;
-use crate::limits::Budget;
+use crate::limits::ROW_OVERHEAD_BYTES;
+use crate::meter::Meter;
 use crate::operators::add;
 use crate::plan::QueryInfo;
 use crate::value::Eval;
@@ -41,7 +43,7 @@ impl Total {
         }
     }
 
-    fn add(&mut self, part: &Value, budget: &mut Budget) -> Result<(), SqlError> {
+    fn add(&mut self, part: &Value, meter: &Meter) -> Result<(), SqlError> {
         let item = part.get("item");
         match self {
             Total::Count(count) => *count += integer(item)?,
@@ -79,7 +81,7 @@ impl Total {
                     let key = canonical_key(&Eval::from_constant(value));
                     let size = key.len();
                     if seen.as_mut().is_none_or(|seen| seen.insert(key)) {
-                        budget.hold(size)?;
+                        meter.take(size + ROW_OVERHEAD_BYTES)?;
                         values.push(value.clone());
                     }
                 }
@@ -126,12 +128,12 @@ pub(super) struct Groups<'i> {
     info: &'i QueryInfo,
     groups: Vec<Group>,
     places: HashMap<Vec<u8>, usize>,
-    budget: Budget,
+    meter: Meter,
 }
 
 impl<'i> Groups<'i> {
-    pub fn new(info: &'i QueryInfo) -> Groups<'i> {
-        Groups { info, groups: Vec::new(), places: HashMap::new(), budget: Budget::default() }
+    pub fn new(info: &'i QueryInfo, budget: &Budget) -> Groups<'i> {
+        Groups { info, groups: Vec::new(), places: HashMap::new(), meter: Meter::new(budget) }
     }
 
     /// Adds one row of a share.
@@ -150,11 +152,11 @@ impl<'i> Groups<'i> {
         let next = self.groups.len();
         let place = *self.places.entry(key).or_insert(next);
         if place == next {
-            self.budget.hold(size * 2)?;
+            self.meter.take(size * 2 + ROW_OVERHEAD_BYTES)?;
             self.groups.push(Group::new(self.info, payload));
         }
         let Some(group) = self.groups.get_mut(place) else { return Ok(()) };
-        group.add(self.info, payload, &mut self.budget)
+        group.add(self.info, payload, &self.meter)
     }
 
     /// The rows; undefined ones have no row.
@@ -188,14 +190,14 @@ impl Group {
         Group::List(parts.collect())
     }
 
-    fn add(&mut self, info: &QueryInfo, payload: &Value, budget: &mut Budget) -> Result<(), SqlError> {
+    fn add(&mut self, info: &QueryInfo, payload: &Value, meter: &Meter) -> Result<(), SqlError> {
         match self {
-            Group::Value(total) => total.add(payload.at(0).ok_or_else(unreadable)?, budget),
+            Group::Value(total) => total.add(payload.at(0).ok_or_else(unreadable)?, meter),
             Group::Payload(_) => Ok(()),
             Group::List(parts) => {
                 for (part, (alias, _)) in parts.iter_mut().zip(&info.aliases) {
                     if let Part::Total(total) = part {
-                        total.add(payload.get(alias).ok_or_else(unreadable)?, budget)?;
+                        total.add(payload.get(alias).ok_or_else(unreadable)?, meter)?;
                     }
                 }
                 Ok(())

@@ -13,7 +13,8 @@ use super::row::{Members, items, parse, unreadable};
 use super::totals::Groups;
 use super::{HeldRows, MergePosition, PageSize, Rows, Shares, Source, drain, sorted};
 use crate::compare::canonical_key;
-use crate::limits::Budget;
+use crate::limits::ROW_OVERHEAD_BYTES;
+use crate::meter::Meter;
 use crate::plan::{Distinct, QueryInfo};
 use crate::value::Eval;
 
@@ -102,7 +103,7 @@ struct Funnel<'o> {
     window: Window,
     passed: u64,
     seen: Option<HashSet<Vec<u8>>>,
-    budget: Budget,
+    meter: Meter,
 }
 
 impl Funnel<'_> {
@@ -116,7 +117,7 @@ impl Funnel<'_> {
             if !seen.insert(key) {
                 return Ok(true);
             }
-            self.budget.hold(size)?;
+            self.meter.take(size + ROW_OVERHEAD_BYTES)?;
         }
         if self.window.is_over(self.passed) {
             return Ok(false);
@@ -150,9 +151,9 @@ pub(super) fn rows<S: Shares>(
     if grouped || !info.order_by.is_empty() {
         output.collect();
     }
-    let mut funnel = Funnel { output, window, passed: 0, seen, budget: Budget::default() };
+    let mut funnel = Funnel { output, window, passed: 0, seen, meter: Meter::new(shares.budget()) };
     if grouped {
-        let mut groups = Groups::new(info);
+        let mut groups = Groups::new(info, shares.budget());
         drain(&query, shares, &mut |row| groups.add(&parse(row)?).map(|()| true))?;
         for row in groups.into_rows() {
             if !funnel.push(&text_of(&row), Some(&row))? {
@@ -174,12 +175,12 @@ pub(super) fn rows<S: Shares>(
 
 fn count_distinct<S: Shares>(query: &crate::Prepared, shares: &mut S) -> Result<i64, S::Error> {
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
-    let mut budget = Budget::default();
+    let meter = Meter::new(shares.budget());
     drain(query, shares, &mut |row| {
         let key = canonical_key(&Eval::from_constant(&parse(row)?));
         let size = key.len();
         if seen.insert(key) {
-            budget.hold(size)?;
+            meter.take(size + ROW_OVERHEAD_BYTES)?;
         }
         Ok(true)
     })?;
@@ -194,20 +195,20 @@ fn nearest<S: Shares>(
     window: Window,
 ) -> Result<Vec<Vec<u8>>, S::Error> {
     let mut held: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
-    let mut budget = Budget::default();
+    let meter = Meter::new(shares.budget());
     // Duplicates are dropped later, so only without DISTINCT it is known how many rows are enough.
     let enough = window.end.filter(|_| info.distinct == Distinct::None);
     drain(query, shares, &mut |row| {
         let members = Members::of(row)?;
         let keys = items(&members.value("orderByItems")?);
         let Some(payload) = members.text("payload") else { return Ok(true) };
-        budget.hold(payload.len() + 32 * keys.len())?;
+        meter.take(payload.len() + 32 * keys.len() + ROW_OVERHEAD_BYTES)?;
         held.push((keys, payload.to_vec()));
         let Some(enough) = enough.and_then(|enough| usize::try_from(enough).ok()) else { return Ok(true) };
         if held.len() >= enough.saturating_mul(2).max(HELD_ROWS_SLACK) {
             held.sort_by(|left, right| sorted::compare(&left.0, &right.0, &info.order_by));
             for (keys, payload) in held.drain(enough..) {
-                budget.release(payload.len() + 32 * keys.len());
+                meter.give_back(payload.len() + 32 * keys.len() + ROW_OVERHEAD_BYTES);
             }
         }
         Ok(true)

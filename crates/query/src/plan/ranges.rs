@@ -202,7 +202,8 @@ impl Search<'_> {
     fn any(&self, nodes: &[Node], ask: impl Fn(&Self, &Node) -> Option<Values>) -> Option<Values> {
         let mut allowed = Values::new();
         for node in nodes {
-            allowed.append(&mut ask(self, node)?);
+            // `append` would rebuild the whole set for every term.
+            allowed.extend(ask(self, node)?);
         }
         Some(allowed)
     }

@@ -24,6 +24,8 @@ use std::time::Duration;
 
 pub use settings::{SETTINGS, Setting};
 
+use crate::memory;
+
 /// The key that emulators of the service share. Public knowledge, hence good for loopback only.
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
@@ -50,6 +52,8 @@ pub struct Config {
     /// A file of fault rules that are in force from the start.
     pub faults: Option<PathBuf>,
     pub cache_size_bytes: u64,
+    /// What the process may take in memory; of what caches and store leave, requests take theirs.
+    pub memory_limit_bytes: u64,
     /// How long one page of a query may take that could go on later.
     pub query_page_time: Duration,
     pub script_timeout: Duration,
@@ -57,6 +61,10 @@ pub struct Config {
     pub durability: Durability,
     pub consistency: Consistency,
     pub cross_partition_queries: CrossPartitionQueries,
+    /// Names beside the loopback ones under which requests are served while the well-known key is in force.
+    pub allowed_hosts: Vec<String>,
+    /// Whether the metrics need a key.
+    pub metrics_auth: bool,
     pub account_name: String,
     pub region: String,
     pub tls: TlsMode,
@@ -84,6 +92,16 @@ impl Keys {
     /// Whether the publicly known key opens this account.
     pub fn well_known(&self) -> bool {
         self.all().any(|key| key == EMULATOR_KEY)
+    }
+
+    /// Whether this is one of them; takes as long for a wrong one as for a right one of its length.
+    pub fn has(&self, shown: &str) -> bool {
+        self.all().fold(false, |found, key| {
+            let differs = |(a, b): (u8, u8)| a ^ b;
+            let same = key.len() == shown.len()
+                && key.bytes().zip(shown.bytes()).map(differs).fold(0, |all, bits| all | bits) == 0;
+            found | same
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {
@@ -191,6 +209,9 @@ pub fn resolve(flags: &Given, environment: &Given, file: &Given) -> Result<Confi
         sources.insert(setting.name, source);
     }
     settle_data_place(&mut config, &sources)?;
+    if !sources.contains_key("cache-size") {
+        config.cache_size_bytes = memory::cache_default_bytes(config.memory_limit_bytes);
+    }
     check_whole(&config, &sources)?;
     Ok(config)
 }
@@ -233,6 +254,9 @@ fn check_whole(config: &Config, sources: &BTreeMap<&str, Source>) -> Result<(), 
         return Err(ConfigError(
             "--tls-certificate and --tls-key belong together: give both or neither".into(),
         ));
+    }
+    if sources.contains_key("memory-limit") || sources.contains_key("cache-size") {
+        memory::check(config).map_err(ConfigError)?;
     }
     if config.keys.well_known()
         && let Some(open) = config.listen.iter().find(|address| !address.ip().is_loopback())

@@ -11,6 +11,8 @@ use super::{
     LogConfig, LogFormat, LogRequests, Source, TlsMode,
 };
 
+use crate::memory;
+
 pub struct Setting {
     /// As in `--name` and in the file.
     pub name: &'static str,
@@ -158,6 +160,32 @@ pub const SETTINGS: &[Setting] = &[
         group: ACCESS,
         help: "Secondary read-only key",
         set: |config, texts| put(&mut config.keys.secondary_readonly, key(last(texts)?).map(Some)),
+    },
+    Setting {
+        name: "allowed-hosts",
+        value: "NAME",
+        default: "",
+        repeats: true,
+        group: ACCESS,
+        help: "Further host name by which clients may address the server while the well-known key is in force (loopback names always may); *.NAME for those below it; may be repeated",
+        set: |config, texts| {
+            config.allowed_hosts = texts.to_vec();
+            match texts.iter().find(|name| *name != "*" && !host_name(&name.replace('_', "-"))) {
+                Some(wrong) => Err(format!(
+                    "`{wrong}` is no host name; allowed: a name or an IP address without a port, `*.` and a name, or `*` for all"
+                )),
+                None => Ok(()),
+            }
+        },
+    },
+    Setting {
+        name: "metrics-auth",
+        value: "on|off",
+        default: "off",
+        repeats: false,
+        group: ACCESS,
+        help: "on: /metrics needs `Authorization: Bearer` with one of the keys; off: without one it has no names of databases and containers",
+        set: |config, texts| put(&mut config.metrics_auth, choice(last(texts)?, &ON_OFF)),
     },
     Setting {
         name: "tls",
@@ -343,9 +371,18 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "memory-limit",
+        value: "BYTES",
+        default: "half of the machine's memory, or 80 % of what a container may have if that is less",
+        repeats: false,
+        group: RESOURCES,
+        help: "Memory of the process; what caches and store leave of it is for requests, which get 503 when it is used up",
+        set: |config, texts| put(&mut config.memory_limit_bytes, size_bytes(last(texts)?)),
+    },
+    Setting {
         name: "cache-size",
         value: "BYTES",
-        default: "256MB",
+        default: "256MB, or an eighth of --memory-limit if that is less",
         repeats: false,
         group: RESOURCES,
         help: "Memory for recently read data; taken as it is needed",
@@ -503,7 +540,8 @@ pub fn defaults() -> Config {
         partition_throughput_limit: 10_000,
         partition_size_limit_bytes: 50_000_000_000,
         logical_partition_size_limit_bytes: 20_000_000_000,
-        cache_size_bytes: 256_000_000,
+        cache_size_bytes: memory::cache_default_bytes(memory::limit_default_bytes()),
+        memory_limit_bytes: memory::limit_default_bytes(),
         query_page_time: Duration::from_secs(5),
         script_timeout: Duration::from_secs(5),
         script_memory_bytes: 64_000_000,
@@ -514,6 +552,8 @@ pub fn defaults() -> Config {
         throttling: false,
         burst: false,
         serverless: false,
+        allowed_hosts: Vec::new(),
+        metrics_auth: false,
         account_name: "orrery".into(),
         region: "Local".into(),
         tls: TlsMode::Optional,

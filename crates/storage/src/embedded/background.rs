@@ -6,16 +6,20 @@
 //! have fallen behind, looks again; and wakes the committer to publish once more, because readers find the new version
 //! of a tree only through a newer sequence number.
 //!
-//! An error or panic in any of them stops the store's writes: the tree may be in a state that nobody has thought of.
+//! An error or panic in any of them stops the store's writes: the tree may be in a state that nobody has thought of. Damaged
+//! tables are not such an error (`damage`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::committer::Request;
 use super::core::{Core, spawn};
+use super::garbage;
+use super::setback::{self, Step};
 use super::trim;
 use crate::store::{StoreError, TABLES, Table};
 
@@ -28,6 +32,10 @@ const TIDY_INTERVAL_HELD: Duration = Duration::from_secs(5);
 /// A tree of at most this size is merged at once when the store has become idle; a larger one, of which much would be written
 /// again for little, when it stays idle.
 const MERGED_AT_ONCE_BYTES: u64 = 128 * 1024 * 1024;
+/// How often memtables are sealed on a full disk.
+const SEAL_INTERVAL: Duration = Duration::from_secs(3);
+/// A compaction that failed for lack of room takes, while it is tried again, room that others need.
+const COMPACTION_PATIENCE: u32 = 5;
 const MERGED_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct Background {
@@ -53,7 +61,8 @@ struct State {
 impl Background {
     pub(super) fn new() -> Background {
         // Compactors look once: the last process may have ended before it could.
-        let state = State { compact: [true; COMPACTORS.len()], ..State::default() };
+        // And the flusher, for the reserve.
+        let state = State { flush: true, compact: [true; COMPACTORS.len()], ..State::default() };
         Background {
             state: Mutex::new(state),
             flush: Condvar::new(),
@@ -65,6 +74,18 @@ impl Background {
 
     pub(super) fn request_flush(&self) {
         self.state.lock().flush = true;
+        self.flush.notify_one();
+    }
+
+    /// A reader has met damage: the compactors look where it is.
+    pub(super) fn request_look(&self) {
+        self.state.lock().compact = [true; COMPACTORS.len()];
+        self.compact.notify_all();
+    }
+
+    /// The log has become worth trimming: looks from now on whether the store is idle.
+    pub(super) fn look_later(&self) {
+        self.state.lock().tidy_at.get_or_insert(Instant::now() + TIDY_INTERVAL);
         self.flush.notify_one();
     }
 
@@ -128,6 +149,8 @@ pub(super) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>, StoreError>
 fn run_flusher(core: &Core) {
     let background = &core.background;
     let mut quiet = Quiet::default();
+    let mut failures = 0;
+    let mut sealed = None;
     loop {
         let mut state = background.state.lock();
         let tidy = loop {
@@ -156,10 +179,44 @@ fn run_flusher(core: &Core) {
         }
         let result = if flush { flush_all(core) } else { Ok(()) };
         let result = result.and_then(|()| if tidy { tidy_up(core, &mut quiet) } else { Ok(()) });
-        if let Err(error) = result {
-            core.stop_writes(&format!("flushing failed: {error}"));
+        match result {
+            Ok(()) => {
+                failures = 0;
+                core.setback.overcome(Step::Flush);
+            }
+            Err(error) => {
+                failures += 1;
+                setback::after(core, Step::Flush, &TABLES, &error);
+                let mut state = background.state.lock();
+                state.flush = true;
+                wait(&background.flush, &mut state, setback::pause(failures));
+            }
+        }
+        core.reserve.fill();
+        if core.reserve.is_short() {
+            // Looks again whether there is room.
+            background.state.lock().tidy_at.get_or_insert(Instant::now() + TIDY_INTERVAL);
+            seal_deletions(core, &mut sealed);
         }
     }
+}
+
+/// On a full disk, room comes back when deletions are in tables and those are merged with what they delete. They are so small
+/// that a memtable would not be full of them for long.
+fn seal_deletions(core: &Core, sealed: &mut Option<(Instant, u64)>) {
+    let commits = core.counters.commits.load(Ordering::Relaxed);
+    if sealed.is_none_or(|(time, at)| at != commits && time.elapsed() >= SEAL_INTERVAL) {
+        *sealed = Some((Instant::now(), commits));
+        // Nobody waits for the answer.
+        let (reply, _) = std::sync::mpsc::sync_channel(1);
+        core.queue.push_control(Request::Seal { reply });
+    }
+}
+
+/// Waits before another try, unless the store ends.
+fn wait(condition: &Condvar, state: &mut MutexGuard<'_, State>, time: Duration) {
+    let until = Instant::now() + time;
+    while !state.stop && !condition.wait_until(state, until).timed_out() {}
 }
 
 fn flush_all(core: &Core) -> Result<(), StoreError> {
@@ -188,6 +245,8 @@ fn remove_segments(core: &Core, names: Vec<String>) {
 struct Quiet {
     commits: u64,
     since: Option<Instant>,
+    /// The log is being trimmed.
+    trimming: bool,
 }
 
 /// Releases old versions of the trees; once nothing is left of them and no commits come, gives freed memory back to
@@ -202,9 +261,10 @@ fn tidy_up(core: &Core, quiet: &mut Quiet) -> Result<(), StoreError> {
     if idle {
         let since = *quiet.since.get_or_insert_with(Instant::now);
         held |= merge_runs(core, since.elapsed());
+        held |= garbage::trim_log(core, since.elapsed(), &mut quiet.trimming);
         trim::give_memory_back();
     } else {
-        quiet.since = None;
+        (quiet.since, quiet.trimming) = (None, false);
     }
     if held || !idle {
         let interval = if idle { TIDY_INTERVAL_HELD } else { TIDY_INTERVAL };
@@ -221,8 +281,9 @@ fn merge_runs(core: &Core, idle: Duration) -> bool {
     let mut left = false;
     let mut state = core.background.state.lock();
     for (index, tables) in COMPACTORS.iter().enumerate() {
-        for table in tables.iter().filter(|table| core.trees.has_runs(**table)) {
-            if core.trees.table_bytes(*table) > bytes_max {
+        for table in tables.iter().filter(|table| worth_merging(core, **table)) {
+            // What nobody can read any more takes room until it goes, so it goes soon.
+            if core.trees.table_bytes(*table) > bytes_max && !core.trees.has_garbage(*table) {
                 left = true;
                 continue;
             }
@@ -233,8 +294,13 @@ fn merge_runs(core: &Core, idle: Duration) -> bool {
     left
 }
 
+fn worth_merging(core: &Core, table: Table) -> bool {
+    core.trees.has_runs(table) || core.trees.has_garbage(table)
+}
+
 fn run_compactor(core: &Core, index: usize) {
     let background = &core.background;
+    let mut failures = [0; TABLES.len()];
     loop {
         let mut state = background.state.lock();
         while !state.compact[index] && !state.stop {
@@ -251,8 +317,23 @@ fn run_compactor(core: &Core, index: usize) {
             let compacted = compact(core, *table, false);
             let due = || thorough[*table as usize] && core.trees.has_runs(*table);
             let compacted = compacted.and_then(|()| if due() { compact(core, *table, true) } else { Ok(()) });
-            if let Err(error) = compacted {
-                core.stop_writes(&format!("compaction failed: {error}"));
+            let collect = || thorough[*table as usize] && core.trees.has_garbage(*table);
+            let compacted =
+                compacted.and_then(|()| if collect() { collect_garbage(core, *table) } else { Ok(()) });
+            let failures = &mut failures[*table as usize];
+            match compacted {
+                Ok(()) if *failures == 0 => {}
+                Ok(()) => {
+                    *failures = 0;
+                    core.setback.overcome(Step::Compaction);
+                }
+                Err(error) => {
+                    *failures += 1;
+                    setback::after(core, Step::Compaction, &[*table], &error);
+                    let mut state = background.state.lock();
+                    state.compact[index] = true;
+                    wait(&background.compact, &mut state, setback::pause(*failures) * COMPACTION_PATIENCE);
+                }
             }
         }
     }
@@ -266,5 +347,12 @@ fn compact(core: &Core, table: Table, thorough: bool) -> Result<(), StoreError> 
         core.counters.compactions.fetch_add(1, Ordering::Relaxed);
         core.background.finished(core, false);
     }
+    Ok(())
+}
+
+fn collect_garbage(core: &Core, table: Table) -> Result<(), StoreError> {
+    core.trees.collect_garbage(table, core.snapshots.watermark())?;
+    core.counters.compactions.fetch_add(1, Ordering::Relaxed);
+    core.background.finished(core, false);
     Ok(())
 }

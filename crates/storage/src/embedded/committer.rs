@@ -15,7 +15,9 @@ use lsm_tree::{AbstractTree, Memtable};
 use super::cache::kept_under;
 use super::core::Core;
 use super::frame::{FrameBuilder, Kind};
+use super::garbage::IDLE_LOG_BYTES;
 use super::log::Log;
+use super::setback::{self, Step, is_passing};
 use super::{drops, trees};
 use crate::queue::Gather;
 use crate::store::{Change, Commit, Done, Durability, SpaceId, StoreError, TABLES, Table};
@@ -61,6 +63,8 @@ pub(super) enum Request {
         id: SpaceId,
         reply: Reply<()>,
     },
+    /// The store is idle: what is in memory goes to tables, and the log ends where it is.
+    Trim,
     /// Seals every memtable.
     Seal {
         reply: Reply<()>,
@@ -103,7 +107,11 @@ pub(super) struct Committer {
     released_at: Option<u64>,
     /// ... and at which the trees were last found to keep up.
     unhurried_at: Option<u64>,
+    /// The background has been asked to look whether the store is idle.
+    looked_for_idleness: bool,
     closed: bool,
+    /// A segment could not be started: when it is tried again, and after how many failures.
+    roll_again: Option<(Instant, u32)>,
 }
 
 /// The first seqnos of a tree's memtables: what the log must still hold.
@@ -123,6 +131,7 @@ struct Group {
     answers: Vec<Answer>,
     drops: Vec<SpaceId>,
     seal: Vec<Reply<()>>,
+    trim: bool,
     close: Option<Reply<()>>,
 }
 
@@ -162,7 +171,9 @@ impl Committer {
             pending_drops: pending_drops.into_iter().collect(),
             released_at: None,
             unhurried_at: None,
+            looked_for_idleness: false,
             closed: false,
+            roll_again: None,
         };
         committer.log_pending_drops()?;
         committer.count_log();
@@ -222,6 +233,9 @@ impl Committer {
             committer.settle();
             Ok(())
         });
+        if group.trim {
+            let _ = self.guarded(Committer::trim);
+        }
         for reply in group.seal {
             let sealed =
                 self.guarded(|committer| TABLES.into_iter().try_for_each(|table| committer.rotate(table)));
@@ -306,6 +320,7 @@ impl Committer {
                 self.pending_drops.remove(&id);
                 group.answers.push(Answer::Reply(reply));
             }
+            Request::Trim => group.trim = true,
             Request::Seal { reply } => match self.stopped() {
                 Some(error) => drop(reply.send(Err(error))),
                 None => group.seal.push(reply),
@@ -405,10 +420,17 @@ impl Committer {
             match self.hurry() {
                 Hurry::None => {
                     self.unhurried_at = Some(generation);
-                    return;
+                    return self.core.setback.go_on();
                 }
-                Hurry::Delay(time) => return self.core.background.wait_for_progress(generation, time),
-                Hurry::Wait => self.core.background.wait_for_progress(generation, WAIT_MAX),
+                Hurry::Delay(time) => {
+                    self.core.setback.go_on();
+                    return self.core.background.wait_for_progress(generation, time);
+                }
+                Hurry::Wait => {
+                    // Whoever comes now is told to come back; whoever has come is served when there is progress.
+                    self.core.setback.hold_up();
+                    self.core.background.wait_for_progress(generation, WAIT_MAX);
+                }
             }
         }
     }
@@ -418,7 +440,9 @@ impl Committer {
         if self.released_at.replace(generation) != Some(generation) {
             self.release_segments();
         }
-        if self.log.segment_bytes() >= self.core.options.segment_bytes {
+        if self.log.segment_bytes() >= self.core.options.segment_bytes
+            && self.roll_again.is_none_or(|(time, _)| time <= Instant::now())
+        {
             self.roll()?;
         }
         for table in TABLES {
@@ -436,6 +460,11 @@ impl Committer {
             }
         }
         self.count_log();
+        let worth_trimming = self.log.size_bytes() >= IDLE_LOG_BYTES;
+        if worth_trimming && !std::mem::replace(&mut self.looked_for_idleness, worth_trimming) {
+            self.core.background.look_later();
+        }
+        self.looked_for_idleness &= worth_trimming;
         Ok(())
     }
 
@@ -477,10 +506,22 @@ impl Committer {
             let _ = self.core.trees.counter.next();
         }
         let base = self.core.trees.counter.get();
-        if let Err(error) = self.log.roll(base) {
-            return Err(self.stop(&format!("starting a log segment failed: {error}")));
+        match self.log.roll(base) {
+            Ok(()) => {
+                if self.roll_again.take().is_some() {
+                    self.core.setback.overcome(Step::Log);
+                }
+                self.log_pending_drops()
+            }
+            // The present segment becomes longer than it should; nothing else is different.
+            Err(error) if is_passing(&error) => {
+                let failures = self.roll_again.map_or(1, |(_, failures)| failures + 1);
+                self.roll_again = Some((Instant::now() + setback::pause(failures), failures));
+                self.core.setback.met(Step::Log, &format!("starting a log segment failed: {error}"));
+                Ok(())
+            }
+            Err(error) => Err(self.stop(&format!("starting a log segment failed: {error}"))),
         }
-        self.log_pending_drops()
     }
 
     /// Says again, in a new segment, what is being dropped, so that older segments may go.
@@ -497,12 +538,32 @@ impl Committer {
         written.map_err(|error| self.stop(&format!("writing the log failed: {error}")))
     }
 
+    /// Seals what the log is still needed for; when nothing is, begins a new segment.
+    fn trim(&mut self) -> Result<(), StoreError> {
+        if self.stopped().is_some() {
+            return Ok(());
+        }
+        for table in TABLES {
+            if self.unflushed[table as usize].active.is_some() {
+                self.rotate(table)?;
+            }
+        }
+        self.release_segments();
+        let flushed = self.unflushed.iter().all(|tree| tree.active.is_none() && tree.sealed.is_empty());
+        if flushed && self.pending_drops.is_empty() && !self.log.is_segment_empty() {
+            self.roll()?;
+            self.release_segments();
+        }
+        self.count_log();
+        Ok(())
+    }
+
     fn hurry(&self) -> Hurry {
         let mut runs = 0;
         let mut sealed = 0;
         for table in TABLES {
             let tree = self.core.trees.tree(table);
-            runs = runs.max(tree.l0_run_count());
+            runs = runs.max(self.core.trees.runs_to_merge(table));
             sealed = sealed.max(tree.sealed_memtable_count());
         }
         let log_full = self.log.size_bytes() >= self.core.options.log_bytes_max;
@@ -527,6 +588,7 @@ impl Committer {
         self.release_segments();
         if !self.log.is_segment_empty() {
             self.roll()?;
+            // Without a new segment the next open replays the last one, over tables that have it all.
             self.release_segments();
         }
         self.core.publish();
@@ -540,6 +602,9 @@ impl Committer {
     }
 
     fn count_log(&self) {
+        if self.core.reserve.follow(self.log.size_bytes()) {
+            self.core.background.request_flush();
+        }
         self.core.counters.log_bytes.store(self.log.size_bytes(), Ordering::Relaxed);
         self.core.counters.syncs.store(self.log.syncs(), Ordering::Relaxed);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -13,12 +14,18 @@ use super::cache::ItemCache;
 use super::committer::{Committer, Reply, Request, WAIT_MAX};
 use super::directory::{Directory, Found};
 use super::files::LogDirectory;
-use super::log::Log;
+use super::log::{Log, segment_name};
+use super::log_end::{EndFile, LogEnd};
+use super::reserve::Reserve;
+use super::setback::{Setback, Step};
 use super::snapshots::Snapshots;
 use super::trees::{self, Trees};
 use super::{drops, recovery};
 use crate::queue::Queue;
-use crate::store::{SpaceId, StoreError, StoreStats, TABLES};
+use crate::store::{SpaceId, StoreError, StoreStats, TABLES, Table};
+
+/// How long a flush that is tried again and again is waited for.
+const HINDERED_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct Core {
     pub(super) options: EmbeddedOptions,
@@ -29,6 +36,8 @@ pub(super) struct Core {
     pub(super) queue: Queue<Request>,
     pub(super) background: Background,
     pub(super) counters: Counters,
+    pub(super) reserve: Arc<Reserve>,
+    pub(super) setback: Setback,
     pub(super) dropping: Mutex<Dropping>,
     /// Told when a drop has finished, and when there is no point in waiting for it.
     pub(super) drop_finished: Condvar,
@@ -69,9 +78,14 @@ impl Core {
         options: EmbeddedOptions,
         log_directory: Arc<dyn LogDirectory>,
     ) -> Result<Arc<Owner>, StoreError> {
-        let recovered = recovery::check(&*log_directory)?;
+        let known = LogEnd::read(&directory.path)?;
+        // The trees first: a store that is refused because of them keeps its log as it is.
         let trees = Trees::open(&directory, &options)?;
+        let recovered = recovery::check(&*log_directory, known).map_err(|error| directory.advise(error))?;
         let persisted = trees.persisted();
+        if !known.is_some_and(|known| known.takes_anything()) {
+            recovered.check_against(persisted).map_err(|error| directory.advise(error))?;
+        }
         let mut replayed = 0u64;
         let mut first_unflushed = [None; TABLES.len()];
         let active = trees.active();
@@ -91,8 +105,17 @@ impl Core {
             tracing::info!(rows = replayed, "replayed the log");
         }
 
-        let log = Log::start(log_directory.clone(), recovered.segments, next, options.segment_bytes)
+        let reserve = Arc::new(Reserve::open(&directory.path, options.reserve_bytes_max));
+        let log = EndFile::open(&directory.path)
+            .and_then(|end_file| {
+                let (log_directory, segments) = (log_directory.clone(), recovered.segments);
+                Log::start(log_directory, end_file, reserve.clone(), segments, next, options.segment_bytes)
+            })
             .map_err(|error| StoreError::Io(format!("log: {error}").into()))?;
+        for base in recovered.obsolete.iter().filter(|base| **base != next) {
+            // Found empty again next time, if it stays.
+            let _ = log_directory.remove(&segment_name(*base));
+        }
         if found == Found::Empty {
             directory.finish_creation()?;
         }
@@ -105,6 +128,8 @@ impl Core {
             queue: Queue::new(),
             background: Background::new(),
             counters: Counters::default(),
+            reserve,
+            setback: Setback::default(),
             dropping: Mutex::new(Dropping {
                 spaces: recovered.unfinished_drops.keys().copied().collect(),
                 thread: None,
@@ -148,6 +173,15 @@ impl Core {
         self.stopped.get().map(|reason| StoreError::WritesStopped(reason.clone()))
     }
 
+    /// A read has failed. What is damaged is found out beside the readers, and said once.
+    #[cold]
+    pub(super) fn read_failed(&self, table: Table, error: &StoreError) {
+        let damaged = matches!(error, StoreError::Damaged(_) | StoreError::Io(_));
+        if damaged && self.trees.damage[table as usize].suspect() {
+            self.background.request_look();
+        }
+    }
+
     /// Lets readers see the newest state, and new snapshots the newest version of the trees.
     pub(super) fn publish(&self) {
         self.snapshots.publish(self.trees.counter.get());
@@ -167,8 +201,9 @@ impl Core {
         Ok(())
     }
 
-    /// Returns when no sealed memtable is left.
+    /// Returns when no sealed memtable is left, or when it has not been possible to flush one for a while.
     pub(super) fn wait_for_flush(&self) -> Result<(), StoreError> {
+        let mut hindered_since = None;
         loop {
             let generation = self.background.generation();
             if let Some(error) = self.stopped() {
@@ -176,6 +211,14 @@ impl Core {
             }
             if self.trees.sealed_memtables() == 0 {
                 return Ok(());
+            }
+            match self.setback.reason(Step::Flush) {
+                None => hindered_since = None,
+                Some(reason) => {
+                    if hindered_since.get_or_insert_with(Instant::now).elapsed() > HINDERED_MAX {
+                        return Err(StoreError::Exhausted(reason));
+                    }
+                }
             }
             self.background.wait_for_progress(generation, WAIT_MAX);
         }
@@ -197,7 +240,9 @@ impl Core {
             item_cache_hits: cached.hits,
             item_cache_misses: cached.misses,
             item_cache_bytes: cached.size_bytes,
+            damaged_tables: self.trees.damaged_tables(),
             writes_stopped: self.stopped.get().is_some(),
+            disk_full: self.reserve.is_short(),
         }
     }
 }

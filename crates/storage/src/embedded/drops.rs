@@ -6,6 +6,8 @@
 //! this order, because a dropped table may have held the deletion of a row whose older value survives in a wider
 //! table, and the scan finds those. A crash in between starts over at the next open.
 //!
+//! A damaged table does not keep a space from being dropped: what can be read of it is removed, and the rest is left.
+//!
 //! Nobody waits for this, and a space may leave millions of rows in tables that it shared. So the deletions keep out of the
 //! way of those who write: each commit of them is followed by a rest as long as it took, and while the trees have more to
 //! compact than they should, there are none.
@@ -15,8 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
+use super::blocks::TableFile;
 use super::committer::{Request, WAIT_MAX};
 use super::core::{Core, spawn};
+use super::setback::{self, Step};
+use super::trees::{SPACE_BYTES, space_of};
 use crate::store::{Commit, Direction, KeyRange, SpaceId, StoreError, TABLES, Table};
 
 /// Rows deleted by one commit.
@@ -45,6 +52,7 @@ pub(super) fn resume(core: &Arc<Core>) {
 }
 
 fn run(core: &Arc<Core>) {
+    let mut failures = 0;
     loop {
         let Some(space) = ({
             let mut dropping = core.dropping.lock();
@@ -58,11 +66,17 @@ fn run(core: &Arc<Core>) {
         };
         match remove_rows(core, space) {
             Ok(()) => {
+                failures = 0;
                 core.dropping.lock().spaces.remove(&space);
                 core.drop_finished.notify_all();
             }
             // The next open goes on from the log's record.
             Err(StoreError::Closed | StoreError::WritesStopped(_)) => return,
+            Err(error @ (StoreError::NoRoom(_) | StoreError::Exhausted(_))) => {
+                failures += 1;
+                setback::after(core, Step::Drop, &TABLES, &error);
+                std::thread::sleep(setback::pause(failures).min(WAIT_MAX));
+            }
             Err(error) => return core.stop_writes(&format!("removing a dropped space failed: {error}")),
         }
     }
@@ -78,15 +92,56 @@ fn remove_rows(core: &Core, space: SpaceId) -> Result<(), StoreError> {
     // only with a number above theirs, and the answer to a commit comes after such a number is published.
     remove(core, space, Commit::default())?;
     for table in TABLES {
-        let mut range = KeyRange::all();
-        while let Some(commit) = next_removal(core, space, table, &mut range)? {
-            let started = Instant::now();
-            remove(core, space, commit)?;
-            std::thread::sleep(started.elapsed().min(REST_MAX));
-            wait_while_behind(core);
+        match remove_scanned(core, space, table) {
+            Err(StoreError::Damaged(_) | StoreError::Io(_)) => remove_readable(core, space, table)?,
+            removed => removed?,
         }
     }
     core.ask(|reply| Request::DropFinished { id: space, reply })
+}
+
+fn remove_scanned(core: &Core, space: SpaceId, table: Table) -> Result<(), StoreError> {
+    let mut range = KeyRange::all();
+    while let Some(commit) = next_removal(core, space, table, &mut range)? {
+        remove_gently(core, space, commit)?;
+    }
+    Ok(())
+}
+
+fn remove_gently(core: &Core, space: SpaceId, commit: Commit) -> Result<(), StoreError> {
+    let started = Instant::now();
+    remove(core, space, commit)?;
+    std::thread::sleep(started.elapsed().min(REST_MAX));
+    wait_while_behind(core);
+    Ok(())
+}
+
+/// Where a damaged table ends the scan: removes every row that any table still shows, newest version or not. What is in the bad
+/// blocks stays there unread, since a space's number is never used again.
+fn remove_readable(core: &Core, space: SpaceId, table: Table) -> Result<(), StoreError> {
+    core.ask(|reply| Request::Seal { reply })?;
+    core.wait_for_flush()?;
+    for file in core.trees.tables(table) {
+        let range = &file.metadata.key_range;
+        let spaces = (space_of(range.min()), space_of(range.max()));
+        if !(spaces.0..=spaces.1).contains(&space.0) {
+            continue;
+        }
+        let rows = TableFile::read(&file.path).and_then(|file| file.rows());
+        // A file that cannot be read at all has nothing that could be removed.
+        let Ok(rows) = rows else { continue };
+        let mut keys = rows
+            .map(|row| row.key.user_key)
+            .filter(|key| space_of(key) == space.0)
+            .map(|key| Bytes::from(key).slice(SPACE_BYTES..))
+            .peekable();
+        while keys.peek().is_some() {
+            let mut commit = Commit::default();
+            keys.by_ref().take(REMOVE_ROWS_MAX).for_each(|key| commit.delete(table, key));
+            remove_gently(core, space, commit)?;
+        }
+    }
+    Ok(())
 }
 
 /// Waits until compaction has caught up. A store that stops or closes is found out by the next commit.

@@ -45,7 +45,8 @@ impl LogDirectory for OsDirectory {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn LogFile>> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(self.path.join(name))?;
+        let mut options = OpenOptions::new();
+        let file = private(options.write(true).create(true).truncate(true)).open(self.path.join(name))?;
         Ok(Box::new(OsFile { file }))
     }
 
@@ -75,6 +76,13 @@ pub(crate) fn sync_directory(path: &std::path::Path) -> io::Result<()> {
         File::open(path)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Files that are made with these options are their owner's alone.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 struct OsFile {

@@ -161,6 +161,7 @@ fn checksum(base: u64, offset: u64, rest: &[u8]) -> u32 {
 
 /// A frame whose checksum is right.
 pub(crate) struct Frame<'b> {
+    pub(crate) start: usize,
     pub(crate) synced_end: u64,
     /// Offset of the first byte after the frame.
     pub(crate) end: usize,
@@ -182,7 +183,12 @@ impl<'b> Frame<'b> {
         }
         let mut reader = Reader(rest);
         let synced_end = reader.u64()?;
-        Some(Frame { synced_end, end: offset + FRAME_PREFIX_BYTES + length, records: reader.0 })
+        Some(Frame {
+            start: offset,
+            synced_end,
+            end: offset + FRAME_PREFIX_BYTES + length,
+            records: reader.0,
+        })
     }
 
     /// The first valid frame that starts at or after `from`, found by its magic.

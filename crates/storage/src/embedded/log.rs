@@ -15,6 +15,9 @@ use std::sync::Arc;
 
 use super::files::{LogDirectory, LogFile};
 use super::frame::{FrameBuilder, HEADER_BYTES, Header};
+use super::log_end::{EndFile, LogEnd};
+use super::reserve::{For, Reserve};
+use super::setback::{is_full, is_passing};
 
 /// A segment that is no longer written.
 #[derive(Debug, Clone)]
@@ -27,8 +30,14 @@ pub(super) struct OldSegment {
 
 pub(super) struct Log {
     directory: Arc<dyn LogDirectory>,
+    /// Gives room when the disk is full.
+    reserve: Arc<Reserve>,
+    /// Where it is said what the log holds.
+    end_file: EndFile,
     /// Oldest first.
     old: VecDeque<OldSegment>,
+    /// Segments that are no longer needed but that `end_file` may still call for.
+    released: Vec<String>,
     file: Box<dyn LogFile>,
     base: u64,
     last_seqno: u64,
@@ -62,15 +71,20 @@ impl Log {
     /// Starts a segment after the old ones, which are complete and durable.
     pub(super) fn start(
         directory: Arc<dyn LogDirectory>,
+        end_file: EndFile,
+        reserve: Arc<Reserve>,
         old: VecDeque<OldSegment>,
         base: u64,
         segment_bytes_max: u64,
     ) -> io::Result<Log> {
         let file = create_segment(&*directory, old.back(), base)?;
         let end = HEADER_BYTES as u64;
-        Ok(Log {
+        let mut log = Log {
             directory,
+            reserve,
+            end_file,
             old,
+            released: Vec::new(),
             file,
             base,
             last_seqno: base - 1,
@@ -79,13 +93,28 @@ impl Log {
             allocated: end,
             segment_bytes_max,
             syncs: 2,
-        })
+        };
+        log.note_end(true)?;
+        Ok(log)
+    }
+
+    /// Says what the log holds. What was said before stays true when this fails, except that a segment may no longer be
+    /// needed: that must be durable before the segment is removed.
+    fn note_end(&mut self, durable: bool) -> io::Result<()> {
+        let oldest = self.old.front().map_or(self.base, |segment| segment.base);
+        self.end_file.note(&LogEnd { oldest, newest: self.base, synced_end: self.synced_end })?;
+        if durable { self.end_file.sync() } else { Ok(()) }
     }
 
     /// Appends a frame whose last record has `last_seqno`. Not durable before `sync`.
     pub(super) fn append(&mut self, frame: &mut FrameBuilder, last_seqno: u64) -> io::Result<()> {
         let bytes = frame.finish(self.base, self.end, self.synced_end);
-        if let Err(error) = write_all(&mut *self.file, bytes, self.end) {
+        let mut written = write_all(&mut *self.file, bytes, self.end);
+        // Nobody has been told of this frame, and the next try writes over what there is of it.
+        while written.as_ref().is_err_and(is_full) && self.reserve.release(For::Log) {
+            written = write_all(&mut *self.file, bytes, self.end);
+        }
+        if let Err(error) = written {
             // The commits in it are answered with an error. Cutting what was written of them is worth a try, so that
             // they do not appear after a restart; recovery copes when the cut fails too.
             let _ = self.file.set_len(self.end);
@@ -109,7 +138,7 @@ impl Log {
             let length = (wanted - self.allocated).min(ZEROS.len() as u64);
             match write_all(&mut *self.file, &ZEROS[..length as usize], self.allocated) {
                 Ok(()) => self.allocated += length,
-                Err(error) if is_full(&error) => break,
+                Err(error) if is_full(&error) || error.kind() == io::ErrorKind::FileTooLarge => break,
                 Err(error) => return Err(error),
             }
         }
@@ -122,15 +151,28 @@ impl Log {
             self.syncs += 1;
             self.file.sync()?;
             self.synced_end = self.end;
+            let _ = self.note_end(false);
         }
         Ok(())
     }
 
-    /// Ends the current segment and starts the next one.
+    /// Ends the current segment and starts the next one. An error for which `is_passing` says yes leaves everything as it
+    /// was: the current segment goes on, and another try may succeed.
     pub(super) fn roll(&mut self, base: u64) -> io::Result<()> {
         self.sync()?;
         let ended = OldSegment { base: self.base, last_seqno: self.last_seqno, size_bytes: self.end };
-        self.file = create_segment(&*self.directory, Some(&ended), base)?;
+        let mut created = create_segment(&*self.directory, Some(&ended), base);
+        while let Err(error) = &created
+            && is_passing(error)
+        {
+            // Recovery takes a segment that has a successor for complete, and this one is not: no trace of the next may stay.
+            remove_unfinished(&*self.directory, base)?;
+            if !is_full(error) || !self.reserve.release(For::Log) {
+                break;
+            }
+            created = create_segment(&*self.directory, Some(&ended), base);
+        }
+        self.file = created?;
         self.old.push_back(ended);
         self.base = base;
         self.last_seqno = base - 1;
@@ -138,17 +180,27 @@ impl Log {
         self.synced_end = self.end;
         self.allocated = self.end;
         self.syncs += 2;
+        let _ = self.note_end(true);
         Ok(())
     }
 
-    /// Forgets the old segments in which every record is older than `seqno`, oldest first, and returns their names.
+    /// Forgets the old segments in which every record is older than `seqno`, oldest first, and returns the names of those
+    /// that may be removed.
     pub(super) fn release(&mut self, seqno: u64) -> Vec<String> {
-        let mut names = Vec::new();
         while let Some(segment) = self.old.front().filter(|segment| segment.last_seqno < seqno) {
-            names.push(segment_name(segment.base));
+            self.released.push(segment_name(segment.base));
             self.old.pop_front();
         }
-        names
+        if self.released.is_empty() {
+            return Vec::new();
+        }
+        match self.note_end(true) {
+            Ok(()) => std::mem::take(&mut self.released),
+            Err(error) => {
+                tracing::warn!(%error, "old log segments stay: it could not be said that they are not needed");
+                Vec::new()
+            }
+        }
     }
 
     /// The last seqno of the oldest segment that is not the current one.
@@ -194,11 +246,14 @@ fn create_segment(
     Ok(file)
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-    )
+/// Fails with an error that is not passing.
+fn remove_unfinished(directory: &dyn LogDirectory, base: u64) -> io::Result<()> {
+    let final_error = |error: io::Error| io::Error::other(format!("an unfinished segment stays: {error}"));
+    match directory.remove(&segment_name(base)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(final_error(error)),
+        Ok(()) => directory.sync().map_err(final_error),
+    }
 }
 
 fn write_all(file: &mut dyn LogFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {

@@ -14,24 +14,36 @@
 //!   variables; an idle store uses no CPU.
 //! - `cache` keeps items that are read again and again. `visit` shows many rows to whoever keeps none of them.
 //! - `recovery` replays the log over the tables. `drops` removes the rows of dropped spaces.
-//! - A failed write, sync, flush or compaction stops all writes for the life of the process. Reads go on.
+//! - A failed write or sync of the log stops all writes for the life of the process. Reads go on. A disk that is full and a
+//!   system without descriptors are no such failure: `reserve` has room for deletes, `setback` says what is tried again.
+//!   Nor are damaged tables: `damage` knows them and compacts around them, and `blocks` reads what is left of them.
 
 mod background;
+mod blocks;
 mod cache;
 mod committer;
 mod core;
+mod damage;
 mod directory;
 mod drops;
 mod files;
 mod frame;
+mod garbage;
+mod inspection;
 mod log;
+mod log_end;
+mod manifest;
 mod recovery;
+mod reserve;
+mod salvage;
+mod setback;
 mod snapshots;
 mod space;
 #[cfg(test)]
 mod tests;
 mod trees;
 mod trim;
+mod verify;
 mod visit;
 
 use std::path::Path;
@@ -42,7 +54,11 @@ use self::committer::Request;
 use self::core::{Core, Owner};
 use self::directory::Directory;
 use self::files::{LogDirectory, OsDirectory};
+pub use self::inspection::{Found, Inspection, MissingPart, inspect};
+pub use self::log_end::take_log_as_it_is;
+pub use self::salvage::Salvaged;
 use self::space::EmbeddedSpace;
+pub use self::verify::{FileDamage, HeldStore, Progress, Verified};
 use crate::store::{Space, SpaceId, Store, StoreError, StoreStats};
 
 /// Sizes and limits. The defaults are for a server with gigabytes of items; tests make them small.
@@ -57,6 +73,8 @@ pub struct EmbeddedOptions {
     pub segment_bytes: u64,
     /// Commits wait while the log is larger. From three quarters on, what holds its oldest segment is flushed.
     pub log_bytes_max: u64,
+    /// What is kept back at most for deletes on a full disk.
+    pub reserve_bytes_max: u64,
     /// Sorted runs in the first level that start a compaction.
     pub l0_threshold: u8,
     /// Size of a table made by compaction.
@@ -74,6 +92,7 @@ impl Default for EmbeddedOptions {
             memtable_bytes: [8 * MIB, 8 * MIB, 2 * MIB],
             segment_bytes: 8 * MIB,
             log_bytes_max: 64 * MIB,
+            reserve_bytes_max: 32 * MIB,
             l0_threshold: 8,
             table_bytes: 32 * MIB,
             snapshot_age_max: Duration::from_secs(300),

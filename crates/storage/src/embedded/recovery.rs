@@ -7,8 +7,9 @@
 //! Only the newest segment may end in a torn frame: the older ones were synced before the next was created, and the
 //! next one's header says how long they are. In the newest, everything from the first bad frame on is cut, unless a
 //! valid frame behind it says that the bad place was already durable. Then nothing acknowledged may be cut, and the
-//! store refuses to open. Zeros up to the end of a file are no frames but room that was made for some; for an older
-//! segment, the next one's header says whether that is where it ended.
+//! store refuses to open; likewise when it was known beside the log that more was durable (`log_end`). Zeros up to the end
+//! of a file are no frames but room that was made for some; for an older segment, the next one's header says whether that
+//! is where it ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,11 +17,14 @@ use std::sync::Arc;
 use super::files::LogDirectory;
 use super::frame::{Frame, HEADER_BYTES, Header, Kind};
 use super::log::{OldSegment, segment_base, segment_name};
+use super::log_end::LogEnd;
 use crate::store::{Commit, SpaceId, StoreError, TABLES, Table};
 
 /// What the log holds, after the first pass. Every segment in it is whole and durable.
 pub(super) struct Recovered {
     pub(super) segments: VecDeque<OldSegment>,
+    /// Segments without frames. They go when the next segment is there, so that the log is never without one.
+    pub(super) obsolete: Vec<u64>,
     /// The highest seqno that the log knows of: of a record, or below the base of the newest segment.
     pub(super) last_seqno: u64,
     /// Spaces that were dropped, with the seqno of their last drop.
@@ -29,50 +33,76 @@ pub(super) struct Recovered {
     pub(super) unfinished_drops: HashMap<SpaceId, u64>,
 }
 
-/// The first pass. Cuts a torn tail and removes a segment whose creation was interrupted.
-pub(super) fn check(directory: &dyn LogDirectory) -> Result<Recovered, StoreError> {
+/// The first pass. Cuts a torn tail and removes a segment whose creation was interrupted. Nothing is cut or removed when
+/// the log does not hold what is known of it.
+pub(super) fn check(directory: &dyn LogDirectory, known: Option<LogEnd>) -> Result<Recovered, StoreError> {
     let mut bases: Vec<u64> =
         directory.list().map_err(io)?.iter().filter_map(|name| segment_base(name)).collect();
     bases.sort_unstable();
     let mut recovered = Recovered {
         segments: VecDeque::new(),
+        obsolete: Vec::new(),
         last_seqno: 0,
         drops: HashMap::new(),
         unfinished_drops: HashMap::new(),
     };
 
-    // An unfinished newest segment goes before anything else is judged. The one before it was synced before this one
+    // An unfinished newest segment is left out before anything else is judged. The one before it was synced before this one
     // was created, so it must be whole.
     let mut newest_may_be_torn = true;
+    let mut unfinished = None;
     if let Some(&newest) = bases.last() {
         let bytes = directory.read(&segment_name(newest)).map_err(io)?;
         if is_unfinished_segment(&bytes) {
-            directory.remove(&segment_name(newest)).map_err(io)?;
-            directory.sync().map_err(io)?;
-            bases.pop();
+            unfinished = bases.pop();
             newest_may_be_torn = bases.is_empty();
         }
     }
+    let known = known.filter(|known| !known.takes_anything());
+    if let Some(known) = known {
+        check_presence(&bases, &known)?;
+    }
+    match unfinished {
+        // The log is never without a segment.
+        Some(base) if bases.is_empty() => recovered.obsolete.push(base),
+        Some(base) => {
+            directory.remove(&segment_name(base)).map_err(io)?;
+            directory.sync().map_err(io)?;
+        }
+        None => {}
+    }
 
+    // A segment without frames brings nothing but its base.
     let mut empty = Vec::new();
     for (index, &base) in bases.iter().enumerate() {
         let may_be_torn = newest_may_be_torn && index + 1 == bases.len();
-        let segment = recovered.check_segment(directory, base, may_be_torn, &empty)?;
-        recovered.last_seqno = recovered.last_seqno.max(segment.last_seqno);
+        let durable = known.filter(|known| known.newest == base).map_or(0, |known| known.synced_end);
+        let segment = recovered.check_segment(directory, base, may_be_torn, durable, &empty)?;
+        // A segment may hold no frame, or nothing but repeated drops. Its base counts as used all the same, because the
+        // next segment must not get its name.
+        recovered.last_seqno = recovered.last_seqno.max(segment.last_seqno).max(segment.base);
         if segment.size_bytes == HEADER_BYTES as u64 {
             empty.push(segment.base);
         } else {
-            // A segment may hold nothing but repeated drops. Its base counts as used all the same, because the next
-            // segment must not get its name.
-            recovered.last_seqno = recovered.last_seqno.max(segment.base);
             recovered.segments.push_back(segment);
         }
     }
-    // A segment without frames brings nothing but its base, and the next one may need its name.
-    for base in empty {
-        directory.remove(&segment_name(base)).map_err(io)?;
-    }
+    recovered.obsolete.extend(empty);
     Ok(recovered)
+}
+
+/// Refuses a log that lacks a segment. Newer segments than the newest that is known come from a program that does not say
+/// what it knows, which may also have removed older ones.
+fn check_presence(bases: &[u64], known: &LogEnd) -> Result<(), StoreError> {
+    let newest = bases.last().copied().unwrap_or(0);
+    if newest < known.newest {
+        let what = format!("it is missing, and {} bytes of it had been durable", known.synced_end);
+        return Err(damaged(&segment_name(known.newest), &what));
+    }
+    if newest == known.newest && !bases.contains(&known.oldest) {
+        return Err(damaged(&segment_name(known.oldest), "it is missing, and it was still needed"));
+    }
+    Ok(())
 }
 
 /// Whether a newest segment was never given its header: it cannot hold a frame.
@@ -89,6 +119,7 @@ impl Recovered {
         directory: &dyn LogDirectory,
         base: u64,
         may_be_torn: bool,
+        durable: u64,
         empty: &[u64],
     ) -> Result<OldSegment, StoreError> {
         let name = segment_name(base);
@@ -114,7 +145,7 @@ impl Recovered {
                 if bytes[offset..].iter().all(|byte| *byte == 0) {
                     break;
                 }
-                if !may_be_torn {
+                if !may_be_torn || (offset as u64) < durable {
                     return Err(damaged(&name, &format!("the frame at byte {offset} is not valid")));
                 }
                 self.cut(directory, &name, &bytes, base, offset)?;
@@ -140,6 +171,10 @@ impl Recovered {
             }
             offset = frame.end;
         }
+        if (offset as u64) < durable {
+            let what = format!("it ends at byte {offset}, and {durable} bytes had been durable");
+            return Err(damaged(&name, &what));
+        }
         Ok(OldSegment { base, last_seqno, size_bytes: offset as u64 })
     }
 
@@ -161,6 +196,22 @@ impl Recovered {
         }
         tracing::warn!(segment = name, offset, cut_bytes = bytes.len() - offset, "cut a torn end of the log");
         directory.truncate(name, offset as u64).map_err(io)
+    }
+
+    /// Whether the log has seen every commit that is in the tables. Its newest segment begins above everything before it, so
+    /// this fails only when that segment is gone or was cut.
+    pub(super) fn check_against(&self, persisted: [u64; TABLES.len()]) -> Result<(), StoreError> {
+        match persisted.into_iter().max() {
+            Some(highest) if highest > self.last_seqno => Err(StoreError::Damaged(
+                format!(
+                    "the tables hold commits up to number {highest} and the log ends at {}: its newest segment is \
+                     missing or was cut",
+                    self.last_seqno
+                )
+                .into(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The second pass: hands over each commit with the rows that are not in the tables yet, in order.

@@ -45,6 +45,11 @@ impl Space for EmbeddedSpace {
         Ok(Box::new(EmbeddedSnapshot { core: core.clone(), pin, space: self.handle.id, state, empty }))
     }
 
+    fn check_room(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.owner.core.setback.check()?;
+        self.owner.core.reserve.check(commit)
+    }
+
     fn submit(&self, commit: Commit, durability: Durability, done: Done) {
         let bytes = commit.size_bytes();
         let request = Request::Commit { handle: self.handle.clone(), commit, durability, done };
@@ -119,7 +124,8 @@ impl Snapshot for EmbeddedSnapshot {
             visit(key, value)
         };
         match sources {
-            Some(sources) => guarded(|| sources.visit(&mut look))?,
+            Some(sources) => guarded(|| sources.visit(&mut look))
+                .inspect_err(|error| self.core.read_failed(table, error))?,
             None => {
                 let mut rows = self.scan(table, range, Direction::Forward);
                 while let Some(row) = rows.next_row().transpose()? {
@@ -159,9 +165,14 @@ impl EmbeddedSnapshot {
             let mut bytes = [0; KEY_BYTES_ON_STACK];
             bytes[..SPACE_BYTES].copy_from_slice(&self.space.0.to_be_bytes());
             bytes[SPACE_BYTES..length].copy_from_slice(key);
-            return self.core.trees.get(table, &bytes[..length], self.pin.seqno);
+            return self.looked_up(table, &bytes[..length]);
         }
-        self.core.trees.get(table, &prefixed(self.space, key), self.pin.seqno)
+        self.looked_up(table, &prefixed(self.space, key))
+    }
+
+    fn looked_up(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let found = self.core.trees.get(table, key, self.pin.seqno);
+        found.inspect_err(|error| self.core.read_failed(table, error))
     }
 }
 

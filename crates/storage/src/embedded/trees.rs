@@ -7,12 +7,13 @@
 //! A key in a tree is the space's number (4 bytes, big-endian) and the key of the row. Every call that may panic in the
 //! crate (a lock poisoned by a failed background step, an assertion about a file) is caught here and becomes an error.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use lsm_tree::compaction::Leveled;
+use lsm_tree::compaction::{CompactionStrategy, Leveled, PullDown};
 use lsm_tree::config::{
     BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PinningPolicy,
 };
@@ -20,10 +21,14 @@ use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, InternalValue, Memtable,
     SequenceNumberCounter, Tree, ValueType,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::EmbeddedOptions;
+use super::damage::Damage;
 use super::directory::Directory;
+use super::inspection;
+use super::manifest;
+use super::setback::{is_full, is_passing};
 use super::visit::Sources;
 use crate::store::{Change, Direction, KeyRange, Row, SpaceId, StoreError, TABLES, Table};
 
@@ -41,8 +46,15 @@ pub(super) struct Trees {
     /// The last known version of each tree's tables, and a sequence number that is above everything in it: snapshots
     /// from there on may read it.
     tables_from: [Mutex<(u64, u64)>; TABLES.len()],
+    /// Read while a step writes tables, of a tree each; and the numbers that failed steps may have given to tables.
+    unfinished: [(RwLock<()>, Mutex<Range<u64>>); TABLES.len()],
     /// For a store that has nothing else to do: merges the first level from two runs on.
     thorough: Arc<Leveled>,
+    l0_threshold: u8,
+    pub(super) table_bytes_max: u64,
+    /// The version that the last collection of garbage has left.
+    pub(super) collected: [AtomicU64; TABLES.len()],
+    pub(super) damage: [Damage; TABLES.len()],
 }
 
 impl Trees {
@@ -56,7 +68,11 @@ impl Trees {
                 let config = Config::new(directory.tree(table as usize), counter.clone(), Default::default())
                     .use_cache(cache.clone())
                     .use_descriptor_table(Some(descriptors.clone()));
-                scope.spawn(move || guarded(|| configure(config, table).open()))
+                let path = directory.tree(table as usize);
+                scope.spawn(move || {
+                    manifest::check(&path)?;
+                    guarded(|| configure(config, table).open())
+                })
             });
             threads.map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())))
         });
@@ -67,7 +83,9 @@ impl Trees {
                 Ok(AnyTree::Blob(_)) => return Err(StoreError::Damaged("a tree is of another kind".into())),
                 Err(error) => {
                     let path = directory.tree(table as usize);
-                    return Err(StoreError::Damaged(format!("{}: {error}", path.display()).into()));
+                    let tables = manifest::unopenable_tables(&path).join(", ");
+                    let which = if tables.is_empty() { tables } else { format!(" ({tables})") };
+                    return Err(StoreError::Damaged(format!("{}{which}: {error}", path.display()).into()));
                 }
             }
         }
@@ -85,6 +103,11 @@ impl Trees {
             compaction: Arc::new(compaction),
             thorough: Arc::new(thorough),
             tables_from: Default::default(),
+            l0_threshold: options.l0_threshold,
+            table_bytes_max: options.table_bytes,
+            collected: TABLES.map(|_| AtomicU64::new(u64::MAX)),
+            damage: Default::default(),
+            unfinished: Default::default(),
         };
         for table in TABLES {
             trees.note_version(table);
@@ -93,7 +116,7 @@ impl Trees {
     }
 
     /// To be called when the tables of a tree have changed. Until then visitors leave them alone.
-    fn note_version(&self, table: Table) {
+    pub(super) fn note_version(&self, table: Table) {
         let mut noted = self.tables_from[table as usize].lock();
         // The number is asked for after the version: those of the version are below it.
         let version = self.tree(table).current_version().id();
@@ -144,24 +167,48 @@ impl Trees {
     /// Writes the sealed memtables of a tree as one sorted run. False when there were none.
     pub(super) fn flush(&self, table: Table, watermark: u64) -> Result<bool, StoreError> {
         let tree = self.tree(table);
-        let flushed = guarded(|| tree.flush(&tree.get_flush_lock(), watermark));
+        let flushed = self.swept(table, || guarded(|| tree.flush(&tree.get_flush_lock(), watermark)));
         self.note_version(table);
         flushed.map(|flushed| flushed.is_some())
     }
 
     /// Whether the first level holds several runs, of which every scan reads each.
     pub(super) fn has_runs(&self, table: Table) -> bool {
-        self.tree(table).l0_run_count() >= usize::from(RUNS_THOROUGH)
+        self.damage[table as usize].count() == 0
+            && self.tree(table).l0_run_count() >= usize::from(RUNS_THOROUGH)
     }
 
-    /// One step of compaction. False when there was nothing to do.
+    /// One step of compaction. False when there was nothing to do. Damaged input is no failure of writing: the tables that
+    /// are damaged are noted, and the next step works around them.
     pub(super) fn compact(&self, table: Table, watermark: u64, thorough: bool) -> Result<bool, StoreError> {
+        self.look_if_suspected(table);
+        let compacted = if self.is_damaged(table) {
+            self.compact_around(table, watermark, usize::from(self.l0_threshold))
+        } else if let Some(level) = self.tangled_level(table) {
+            self.step(table, Arc::new(PullDown(level, level)), watermark)
+        } else {
+            let strategy = if thorough { &self.thorough } else { &self.compaction };
+            self.step(table, strategy.clone(), watermark)
+        };
+        match compacted {
+            Err(StoreError::Damaged(_) | StoreError::Io(_)) if self.look_for_damage(table) => Ok(true),
+            compacted => compacted,
+        }
+    }
+
+    pub(super) fn step(
+        &self,
+        table: Table,
+        strategy: Arc<dyn CompactionStrategy>,
+        watermark: u64,
+    ) -> Result<bool, StoreError> {
         let tree = self.tree(table);
-        let strategy = if thorough { &self.thorough } else { &self.compaction };
-        let compacted = guarded(|| {
-            let before = tree.current_version().id();
-            tree.compact(strategy.clone(), watermark)?;
-            Ok(tree.current_version().id() != before)
+        let compacted = self.swept(table, || {
+            guarded(|| {
+                let before = tree.current_version().id();
+                tree.compact(strategy, watermark)?;
+                Ok(tree.current_version().id() != before)
+            })
         });
         self.note_version(table);
         compacted
@@ -172,7 +219,7 @@ impl Trees {
     /// small space and saves rewriting the manifest, for which readers would have to wait.
     pub(super) fn drop_tables_of(&self, table: Table, space: SpaceId) -> Result<bool, StoreError> {
         let bounds = prefixed_bounds(space, &KeyRange::all());
-        guarded(|| {
+        let drop_tables = || {
             let tree = self.tree(table);
             let has_own_table = tree.current_version().iter_tables().any(|table| {
                 let range = &table.metadata.key_range;
@@ -182,8 +229,53 @@ impl Trees {
                 tree.drop_range::<Bytes, _>(bounds)?;
             }
             Ok(has_own_table)
-        })
-        .inspect(|_| self.note_version(table))
+        };
+        self.swept(table, || guarded(drop_tables)).inspect(|_| self.note_version(table))
+    }
+
+    /// Runs a step that writes tables. When it fails, what it has written is garbage: see `sweep`.
+    pub(super) fn swept<T>(
+        &self,
+        table: Table,
+        step: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let (running, numbers) = &self.unfinished[table as usize];
+        let _running = running.read();
+        let first = self.tree(table).next_table_id();
+        let result = step();
+        if result.is_err() {
+            let mut numbers = numbers.lock();
+            let start = if numbers.is_empty() { first } else { first.min(numbers.start) };
+            *numbers = start..self.tree(table).next_table_id();
+        }
+        result
+    }
+
+    /// Removes what failed steps have left of tables, which on a full disk is room that is missed. A moment when another step
+    /// runs or an old version is read is none for it.
+    pub(super) fn sweep(&self, table: Table) {
+        let (running, numbers) = &self.unfinished[table as usize];
+        let Some(_nothing_runs) = running.try_write() else { return };
+        let mut numbers = numbers.lock();
+        let tree = self.tree(table);
+        if numbers.is_empty() || tree.version_free_list_len() > 0 {
+            return;
+        }
+        let version = tree.current_version();
+        for number in std::mem::take(&mut *numbers) {
+            if version.iter_tables().all(|table| table.id() != number) {
+                let _ = std::fs::remove_file(tree.tree_config().path.join("tables").join(number.to_string()));
+            }
+        }
+    }
+
+    /// Whether the tree on disk is the one in memory. A step that failed after its new version became the current one on disk
+    /// must not be tried again: it would write over the manifest that the next open needs. Waits for the end of other steps,
+    /// during which the two differ for a moment.
+    pub(super) fn is_as_on_disk(&self, table: Table) -> std::io::Result<bool> {
+        let _nothing_runs = self.unfinished[table as usize].0.write();
+        let tree = self.tree(table);
+        Ok(inspection::read_current(&tree.tree_config().path)? == tree.current_version().id())
     }
 
     /// Releases the versions, and with them memtables and dead tables, that no snapshot needs. Otherwise that
@@ -205,7 +297,9 @@ impl Trees {
 
     /// Whether a tree has more than this many sorted runs in its first level, or more than one memtable to flush.
     pub(super) fn is_behind(&self, runs_max: usize) -> bool {
-        self.trees.iter().any(|tree| tree.l0_run_count() > runs_max || tree.sealed_memtable_count() > 1)
+        TABLES
+            .into_iter()
+            .any(|table| self.runs_to_merge(table) > runs_max || self.tree(table).sealed_memtable_count() > 1)
     }
 
     pub(super) fn table_bytes(&self, table: Table) -> u64 {
@@ -335,7 +429,7 @@ fn prefixed_bounds(space: SpaceId, range: &KeyRange) -> (Bound<Bytes>, Bound<Byt
     (start, end)
 }
 
-fn space_of(key: &[u8]) -> u32 {
+pub(super) fn space_of(key: &[u8]) -> u32 {
     key.first_chunk().map_or(0, |space| u32::from_be_bytes(*space))
 }
 
@@ -343,6 +437,12 @@ fn space_of(key: &[u8]) -> u32 {
 pub(super) fn guarded<T>(call: impl FnOnce() -> lsm_tree::Result<T>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
+        Ok(Err(lsm_tree::Error::Io(error))) if is_full(&error) => {
+            Err(StoreError::NoRoom(format!("tables: {error}").into()))
+        }
+        Ok(Err(lsm_tree::Error::Io(error))) if is_passing(&error) => {
+            Err(StoreError::Exhausted(format!("tables: {error}").into()))
+        }
         Ok(Err(lsm_tree::Error::Io(error))) => Err(StoreError::Io(format!("tables: {error}").into())),
         Ok(Err(error)) => Err(StoreError::Damaged(format!("tables: {error}").into())),
         Err(_) => Err(panicked()),

@@ -30,6 +30,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Bound;
 
 use bytes::Bytes;
 
@@ -210,6 +211,11 @@ pub fn composite_of(key: &[u8]) -> Option<u16> {
         [TAG_COMPOSITE, high, low, ..] => Some(u16::from_be_bytes([*high, *low])),
         _ => None,
     }
+}
+
+/// Every row of the index, whatever it is for; order rows are not among them.
+pub fn everything() -> KeyRange {
+    KeyRange { start: Bound::Included(Bytes::from_static(&[TAG_VALUE])), end: Bound::Unbounded }
 }
 
 /// Every row of every path.

@@ -48,6 +48,9 @@ pub(super) use view::items_range;
 pub use view::{IndexedPath, Items, PartitionView, PathNumber, SpatialPath, TextPath, VectorPath};
 pub(super) use write::Stage;
 
+/// Names of the meta rows that say which rows of the index there are.
+pub(super) const MARKS: [&str; 2] = [scheme::SCHEME, rebuild::MARK];
+
 use absent::Absences;
 use paths::{Dictionary, NewPaths, Paths};
 use postings::Postings;

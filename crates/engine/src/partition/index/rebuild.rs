@@ -32,7 +32,7 @@ const REMOVALS_PER_COMMIT: usize = 1000;
 const COMMITS_PER_VISIT: usize = 64;
 
 /// Where a visit has got to: for which change of policy (u64), how many items are done (u64), the key of the last one.
-const MARK: &str = "index-rebuild";
+pub(super) const MARK: &str = "index-rebuild";
 
 struct Mark {
     done: u64,

@@ -393,6 +393,7 @@ fn forgotten(stale: &[Stale]) -> Vec<Stale> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::KeyKinds;
 
     fn definition(language: &str) -> Arc<ContainerDefinition> {
         let json = json!({
@@ -401,7 +402,7 @@ mod tests {
             "fullTextPolicy": { "defaultLanguage": language, "fullTextPaths": [{ "path": "/text" }] },
             "indexingPolicy": { "fullTextIndexes": [{ "path": "/text" }] },
         });
-        Arc::new(ContainerDefinition::parse(&json, "2020-07-15").unwrap())
+        Arc::new(ContainerDefinition::parse(&json, KeyKinds::All).unwrap())
     }
 
     /// The row as it was written before there were languages.

@@ -28,7 +28,7 @@ use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
 use orrery_query::Language;
 use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 
-use super::super::rows::{damaged, decode_borrowed, decode_item};
+use super::super::rows::{damaged, decode_borrowed, decode_detached};
 use super::super::scan::{Span, starts_before};
 use super::super::target::Target;
 use super::super::{Partition, Shared, View, upkeep};
@@ -404,13 +404,13 @@ impl PartitionView {
         let key = self.item_key(reference)?;
         let row = self.snapshot.get(Table::Items, &key)?;
         // Entries and items change in the same commits.
-        let item = decode_item(row.ok_or_else(|| damaged("index"))?)?;
+        let item = decode_detached(row.ok_or_else(|| damaged("index"))?)?;
         Ok(Some(item).filter(|item| self.view.shows_row(&key, item)))
     }
 
     /// The item under a key in `Table::Items`; `None` when there is none that counts.
     pub fn item(&self, key: &[u8]) -> Result<Option<Item>> {
-        let item = self.snapshot.get(Table::Items, key)?.map(decode_item).transpose()?;
+        let item = self.snapshot.get(Table::Items, key)?.map(decode_detached).transpose()?;
         Ok(item.filter(|item| self.view.shows_row(key, item)))
     }
 
@@ -478,7 +478,7 @@ impl Items<'_> {
     /// The next item that counts, with its key.
     pub fn next_item(&mut self) -> Result<Option<(Bytes, Item)>> {
         while let Some(row) = self.rows.next_row().transpose()? {
-            let item = decode_item(row.value)?;
+            let item = decode_detached(row.value)?;
             if self.view.view.shows_row(&row.key, &item) {
                 return Ok(Some((row.key, item)));
             }

@@ -112,7 +112,7 @@ fn a_failing_sync_stops_writes_and_loses_nothing() {
 
 #[test]
 fn a_segment_that_cannot_be_created_stops_writes_and_loses_nothing() {
-    fails_cleanly(Call::Create, 0, libc::ENOSPC);
+    fails_cleanly(Call::Create, 0, libc::EACCES);
     fails_cleanly(Call::SyncDirectory, 0, libc::EIO);
 }
 

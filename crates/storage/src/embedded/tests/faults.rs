@@ -46,6 +46,7 @@ struct State {
     events: Vec<Event>,
     /// The call that fails, after how many more that succeed, and with what.
     fault: Option<(Call, u32, i32)>,
+    once: bool,
     short_writes: bool,
     growth_refused: bool,
     syncs_blocked: bool,
@@ -56,8 +57,15 @@ impl Faults {
         self.state.lock().fault = Some((call, after, errno));
     }
 
+    /// The next such call fails, and no other.
+    pub(super) fn fail_once(&self, call: Call, errno: i32) {
+        let mut state = self.state.lock();
+        (state.fault, state.once) = (Some((call, 0, errno)), true);
+    }
+
     pub(super) fn heal(&self) {
-        self.state.lock().fault = None;
+        let mut state = self.state.lock();
+        (state.fault, state.once) = (None, false);
     }
 
     pub(super) fn write_short(&self) {
@@ -92,7 +100,11 @@ impl Faults {
             && *wanted == call
         {
             if *after == 0 {
-                return Err(io::Error::from_raw_os_error(*errno));
+                let error = io::Error::from_raw_os_error(*errno);
+                if state.once {
+                    state.fault = None;
+                }
+                return Err(error);
             }
             *after -= 1;
         }

@@ -67,7 +67,7 @@ fn check(name: &Path, bytes: &[u8]) -> Result<usize, StoreError> {
     let directory = temporary();
     let path = directory.path().join(name.file_name().expect("named"));
     std::fs::write(&path, bytes).expect("writable");
-    let recovered = recovery::check(&OsDirectory { path: directory.path().into() })?;
+    let recovered = recovery::check(&OsDirectory { path: directory.path().into() }, None)?;
     let Some(segment) = recovered.segments.front() else { return Ok(0) };
     let size_bytes = segment.size_bytes as usize;
     let left = std::fs::read(&path).expect("there");
@@ -181,7 +181,8 @@ fn several() -> TempDir {
 }
 
 fn check_all(directory: &Path) -> Result<usize, StoreError> {
-    recovery::check(&OsDirectory { path: directory.join("log") }).map(|recovered| recovered.segments.len())
+    recovery::check(&OsDirectory { path: directory.join("log") }, None)
+        .map(|recovered| recovered.segments.len())
 }
 
 #[test]
@@ -308,28 +309,4 @@ fn rule_3_opening_again_and_again_leaves_one_segment() {
     }
     let log = OsDirectory { path: directory.path().join("log") };
     assert_eq!(log.list().expect("readable").len(), 1);
-}
-
-#[test]
-fn an_interrupted_creation_starts_over_and_a_lost_format_file_is_refused() {
-    let directory = temporary();
-    drop(open(&directory, small()));
-    std::fs::remove_file(directory.path().join("FORMAT")).expect("removable");
-    std::fs::remove_file(directory.path().join("index/current")).expect("removable");
-    let store = open(&directory, small());
-    let space = store.open_space(SPACE).expect("opens");
-    super::put(&space, Table::Items, "key", "value");
-    drop((store, space));
-    std::fs::remove_file(directory.path().join("FORMAT")).expect("removable");
-    let refused = EmbeddedStore::open(directory.path(), small()).err().expect("refused");
-    assert!(matches!(refused, StoreError::Damaged(_)), "{refused}");
-}
-
-#[test]
-fn another_format_is_refused_by_name() {
-    let directory = temporary();
-    drop(open(&directory, small()));
-    std::fs::write(directory.path().join("FORMAT"), "orrery store 99\n").expect("writable");
-    let refused = EmbeddedStore::open(directory.path(), small()).err().expect("refused");
-    assert!(matches!(refused, StoreError::Refused(_)) && refused.to_string().contains("99"), "{refused}");
 }

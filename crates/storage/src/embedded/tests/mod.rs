@@ -1,14 +1,19 @@
 //! Tests of the embedded store. Each of its rules, and each trap of the crate below it, has a test named after it.
 
 mod cached;
+mod creation;
+mod damaged_tables;
 mod drops;
 mod failing_files;
 mod failing_tables;
 mod faults;
 mod kill;
 mod log_damage;
+mod lost_log;
+mod missing_parts;
 mod model;
 mod rules;
+mod setbacks;
 mod stress;
 mod suite;
 mod traps;
@@ -37,6 +42,7 @@ pub(super) fn small() -> EmbeddedOptions {
         memtable_bytes: [64 * 1024, 64 * 1024, 16 * 1024],
         segment_bytes: 64 * 1024,
         log_bytes_max: 512 * 1024,
+        reserve_bytes_max: 0,
         l0_threshold: 4,
         table_bytes: 128 * 1024,
         ..EmbeddedOptions::default()
@@ -68,9 +74,13 @@ pub(super) fn get(space: &Arc<dyn Space>, table: Table, key: &str) -> Option<Byt
 
 /// Waits for the background, within reason.
 pub(super) fn until(what: &str, condition: impl Fn() -> bool) {
+    until_within(Duration::from_secs(20), what, condition);
+}
+
+pub(super) fn until_within(time: Duration, what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 seconds: {what}");
+        assert!(start.elapsed() < time, "not within {time:?}: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -1,0 +1,101 @@
+//! The rows of one page on their way out: counted, charged, and ended when the page is full or late.
+
+use std::time::Instant;
+
+use orrery_budget::{Budget, Exceeded, Held};
+use orrery_query::Flow;
+use orrery_query::merge::HeldRows;
+
+use super::QueryLimits;
+
+/// Rows between two looks at the clock.
+const CLOCK_ROWS: u64 = 32;
+
+/// The rows of the page.
+pub(super) struct Out<'s> {
+    sink: &'s mut dyn FnMut(&[u8]),
+    pub rows: usize,
+    bytes: usize,
+    limits: QueryLimits,
+    /// Rows behind the page are collected here, as long as they fit.
+    pub spill: Option<HeldRows>,
+    budget: &'s Budget,
+    held: Option<Held>,
+    /// Why a row was not taken.
+    exceeded: Option<Exceeded>,
+    timed: u64,
+}
+
+/// Rows of a page are charged in pieces of this size; what is less is not worth the asking.
+const PAGE_PIECE_BYTES: usize = 64 * 1024;
+
+impl<'s> Out<'s> {
+    pub fn new(sink: &'s mut dyn FnMut(&[u8]), limits: QueryLimits, budget: &'s Budget) -> Out<'s> {
+        Out { sink, rows: 0, bytes: 0, limits, spill: None, budget, held: None, exceeded: None, timed: 0 }
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Why a row was not taken, if one was not.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        self.exceeded
+    }
+
+    /// What the rows are charged with.
+    pub fn into_held(self) -> Option<Held> {
+        self.held
+    }
+
+    pub fn take(&mut self, json: &[u8]) -> Flow {
+        let behind = self.is_full();
+        if !behind {
+            if self.has_no_room(json.len() + 1) {
+                return Flow::Stop;
+            }
+            (self.sink)(json);
+            self.rows += 1;
+            self.bytes += json.len() + 1;
+        }
+        let full = self.is_full();
+        let room = match &mut self.spill {
+            Some(spill) => {
+                if behind {
+                    if self.exceeded.is_some() {
+                        return Flow::Stop;
+                    }
+                    spill.rows.push(json);
+                }
+                spill.has_room()
+            }
+            None => !full && !self.is_late(),
+        };
+        if room { Flow::More } else { Flow::Stop }
+    }
+
+    fn has_no_room(&mut self, bytes: usize) -> bool {
+        let wanted = self.bytes + bytes;
+        let held = self.held.as_ref().map_or(PAGE_PIECE_BYTES, Held::bytes);
+        if wanted > held {
+            let wanted = wanted + wanted / 2;
+            let charged = match &mut self.held {
+                Some(held) => held.resize(wanted),
+                none => self.budget.hold(wanted).map(|held| *none = Some(held)),
+            };
+            self.exceeded = charged.err();
+        }
+        self.exceeded.is_some()
+    }
+
+    /// Whether the time of a page is over. One item may make more rows than there is time for, so rows are asked too.
+    fn is_late(&mut self) -> bool {
+        self.timed += 1;
+        self.timed.is_multiple_of(CLOCK_ROWS)
+            && self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.rows >= self.limits.rows || self.bytes >= self.limits.bytes
+    }
+}

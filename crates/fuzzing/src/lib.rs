@@ -1,0 +1,46 @@
+//! For tests only: what is done with inputs that nobody would send.
+//!
+//! Each target takes any bytes and does with them what the server would do. It must come back, soon, without a panic,
+//! and what it asserts must hold. `cargo fuzz` looks for inputs that reach new code (`fuzz/`, `cargo xtask fuzz`); the
+//! tests of this crate try the kept inputs and a bounded number of changes to them, on every machine.
+//!
+//! | target | bytes are taken for |
+//! |---|---|
+//! | `sql` | a query: parsed, printed, planned, compiled, run over a few items |
+//! | `json` | the body of an item: stored, written, compared with another implementation |
+//! | `binary_json` | the same in the binary form that some clients send |
+//! | `continuation` | where a feed, a query or a change feed goes on; session tokens, etags, resource ids |
+//! | `headers` | a whole request: method, path, headers, body |
+//! | `scripts` | what a stored procedure says to its host |
+
+mod binary_json;
+mod client;
+mod continuation;
+mod headers;
+mod json;
+mod mutate;
+mod scripts;
+mod sql;
+
+pub use mutate::Mutations;
+
+/// One way to use bytes.
+pub struct Target {
+    pub name: &'static str,
+    pub run: fn(&[u8]),
+}
+
+pub const TARGETS: &[Target] = &[
+    Target { name: "sql", run: sql::run },
+    Target { name: "json", run: json::run },
+    Target { name: "binary_json", run: binary_json::run },
+    Target { name: "continuation", run: continuation::run },
+    Target { name: "headers", run: headers::run },
+    Target { name: "scripts", run: scripts::run },
+];
+
+/// The target of this name, for the programs of `cargo fuzz`.
+pub fn run(name: &str, input: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("a name of the table");
+    (target.run)(input);
+}
