@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use orrery_engine::Mending;
-use orrery_storage::{HeldStore, Salvaged};
+use orrery_storage::{HeldStore, Salvaged, Table};
 use serde_json::json;
 
 use crate::Usage;
@@ -140,11 +140,11 @@ fn put_in_place(held: &HeldStore, fresh: &Path, aside: &Path) -> Result<()> {
 /// Builds and checks the new store.
 fn build(held: &HeldStore, fresh: &Path) -> Result<(Salvaged, Report)> {
     let salvaging = bar("keeping rows", false);
-    let salvaged = held.salvage(fresh, &mut |done, total| show(&salvaging, done, total))?;
+    let salvaged =
+        held.salvage(fresh, &[Table::Index], &mut |done, total| show(&salvaging, done, total))?;
     salvaging.finish_and_clear();
     let lossy = !salvaged.lost.is_empty();
-    let mending =
-        Mending { lossy, remake_index: salvaged.lost.iter().any(|lost| lost.part.starts_with("index/")) };
+    let mending = Mending { lossy, remake_index: salvaged.left_out.contains(&Table::Index) };
     let account = check::open(fresh)?;
     let bar_of = bar("making rows", false);
     let mended = account.mend(mending, &mut |done, total| show(&bar_of, done, total));
@@ -167,8 +167,11 @@ fn build(held: &HeldStore, fresh: &Path) -> Result<(Salvaged, Report)> {
 
 fn losses(before: &Report, salvaged: &Salvaged, after: &Report) -> String {
     let [items, index, feed] = salvaged.rows;
-    let mut text =
-        format!("Kept: {items} items, {index} index rows, {feed} feed, unique and catalog rows.\n");
+    let index = match salvaged.left_out.contains(&Table::Index) {
+        true => "no index rows (all were made anew)".to_owned(),
+        false => format!("{index} index rows"),
+    };
+    let mut text = format!("Kept: {items} items, {index}, {feed} feed, unique and catalog rows.\n");
     if salvaged.lost.is_empty() {
         text.push_str("Lost: nothing. What was wrong follows from the items and was made anew.\n");
     } else {

@@ -90,9 +90,7 @@ impl Account {
         let slots = self.slots();
         for (done, (container, range)) in slots.iter().enumerate() {
             progress(done as u64, slots.len() as u64);
-            let partition = container.partition(*range)?;
-            let check = partition.check_rows()?;
-            partition.mend_rows(check, mending.lossy, mending.remake_index)?;
+            container.partition(*range)?.mend_rows(mending.lossy, mending.remake_index)?;
         }
         progress(slots.len() as u64, slots.len() as u64);
         Ok(())

@@ -41,8 +41,6 @@ pub struct RowFinding {
     pub problem: &'static str,
     /// The row's key, as far as it can be read.
     pub key: String,
-    /// What would mend it.
-    change: Option<Change>,
 }
 
 /// What a check of one partition found.
@@ -55,14 +53,17 @@ pub struct PartitionCheck {
     pub more: u64,
     /// Whether the index has to be made anew.
     index: bool,
+    /// What would mend the rows of the pass that goes on.
+    changes: Vec<Change>,
     totals: Totals,
     lsn: u64,
 }
 
 impl PartitionCheck {
     fn add(&mut self, kind: &'static str, problem: &'static str, key: String, change: Option<Change>) {
+        self.changes.extend(change);
         match self.findings.len() < FINDINGS_MAX {
-            true => self.findings.push(RowFinding { kind, problem, key, change }),
+            true => self.findings.push(RowFinding { kind, problem, key }),
             false => self.more += 1,
         }
     }
@@ -85,6 +86,12 @@ type Rows = HashMap<(Table, Bytes), Wanted>;
 impl Partition {
     /// Compares every row with the items. Nothing else may be writing.
     pub fn check_rows(&self) -> Result<PartitionCheck> {
+        self.compare_rows(&mut |_| Ok(()))
+    }
+
+    /// Compares in passes; what would mend the rows of a pass is handed over when it ends. Passes have no key in common, so
+    /// none sees what was written after one before it.
+    fn compare_rows(&self, mend: &mut dyn FnMut(Vec<Change>) -> Result<()>) -> Result<PartitionCheck> {
         let mut check = PartitionCheck::default();
         let snapshot = self.snapshot()?;
         let passes = 1 + self.usage().items / ITEMS_PER_PASS;
@@ -99,6 +106,7 @@ impl Partition {
                 let change = Change { table, key: key.clone(), value: Some(row.value) };
                 check.add(row.kind, "is missing", shown(table, &key), Some(change));
             }
+            mend(std::mem::take(&mut check.changes))?;
         }
         let usage = self.usage();
         if (usage.items, usage.size_bytes) != (check.totals.items, check.totals.bytes) {
@@ -260,24 +268,26 @@ impl Partition {
         Ok(())
     }
 
-    /// Applies what a check found. `lossy`: changes that clients have seen may be lost. The partition must be opened anew afterwards, and
-    /// its upkeep then makes the index where that is needed.
-    pub fn mend_rows(&self, check: PartitionCheck, lossy: bool, remake_index: bool) -> Result<()> {
+    /// Makes every row follow from the items again. `lossy`: changes that clients have seen may be lost. The partition must be
+    /// opened anew afterwards, and its upkeep then makes the index where that is needed.
+    pub fn mend_rows(&self, lossy: bool, remake_index: bool) -> Result<()> {
+        let check = self.compare_rows(&mut |changes| {
+            let mut changes = changes.into_iter().peekable();
+            while changes.peek().is_some() {
+                let changes = changes.by_ref().take(CHANGES_PER_COMMIT).collect();
+                self.mend(Commit { changes })?;
+            }
+            Ok(())
+        })?;
         if check.findings.is_empty() && !lossy && !remake_index {
             return Ok(());
         }
         if check.index || remake_index {
             self.remove_index()?;
         }
-        let mut commit = Commit::default();
-        for change in check.findings.into_iter().filter_map(|finding| finding.change) {
-            commit.changes.push(change);
-            if commit.changes.len() >= CHANGES_PER_COMMIT {
-                self.mend(std::mem::take(&mut commit))?;
-            }
-        }
         let lsn = check.lsn.max(self.lsn()) + if lossy { LSN_MARGIN } else { 1 };
         let base = Base { lsn, totals: check.totals };
+        let mut commit = Commit::default();
         commit.put(Table::Feed, keys::meta(BASE), base.encode());
         self.mend(commit)
     }

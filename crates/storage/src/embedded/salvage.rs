@@ -33,6 +33,17 @@ pub struct Salvaged {
     /// Rows by tree: items, index, feed.
     pub rows: [u64; TABLES.len()],
     pub lost: Vec<FileDamage>,
+    /// Trees of which nothing was kept, because a part of them is lost and the caller makes the whole anew.
+    pub left_out: Vec<Table>,
+}
+
+impl Salvaged {
+    /// Whether rows of a tree are lost: in its own tables, or with commits of the log, which hold rows of every tree.
+    fn has_lost(&self, table: Table) -> bool {
+        let tree = TREE_NAMES[table as usize];
+        let of_tree = |part: &str| part.split('/').next().is_some_and(|head| head == tree || head == LOG);
+        self.lost.iter().any(|lost| of_tree(&lost.part))
+    }
 }
 
 /// Rows of the log that can be read, by tree, and when spaces were dropped.
@@ -44,8 +55,14 @@ struct LogRows {
 }
 
 impl HeldStore {
-    /// Writes what can be read into a new store in an empty directory.
-    pub fn salvage(&self, into: &Path, progress: Progress<'_>) -> Result<Salvaged, StoreError> {
+    /// Writes what can be read into a new store in an empty directory. Of the `derived` trees, whose rows the caller can make
+    /// from the others, all or nothing is kept: rows that number or count each other mean nothing when some are gone.
+    pub fn salvage(
+        &self,
+        into: &Path,
+        derived: &[Table],
+        progress: Progress<'_>,
+    ) -> Result<Salvaged, StoreError> {
         let mut salvaged = Salvaged::default();
         let log = self.read_log(&mut salvaged)?;
         let (directory, _) = Directory::open(into)?;
@@ -56,6 +73,10 @@ impl HeldStore {
         for table in TABLES {
             let files = self.table_files(table, &mut salvaged)?;
             progress(table as u64, TABLES.len() as u64);
+            if derived.contains(&table) && salvaged.has_lost(table) {
+                salvaged.left_out.push(table);
+                continue;
+            }
             let of_log = std::mem::take(&mut rows[table as usize]);
             salvaged.rows[table as usize] =
                 merge(&trees, table, &files, of_log, &log.drops, options.memtable_bytes[table as usize])?;
