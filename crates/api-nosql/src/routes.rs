@@ -74,7 +74,7 @@ pub struct Path<'a> {
     /// Whether the path names a feed (its link for signing is then the parent's).
     pub feed: bool,
     /// Of media: where the key of the item lies that they are attached to.
-    pub media_epk: Option<Epk>,
+    pub media_epk: Option<Box<Epk>>,
     segments: [Cow<'a, str>; SEGMENTS_MAX],
     length: usize,
     raw: &'a str,
@@ -163,7 +163,7 @@ impl<'a> Path<'a> {
             resource: Resource::Media,
             resource_type: MEDIA,
             feed: false,
-            media_epk: Some(media.epk),
+            media_epk: Some(Box::new(media.epk)),
             segments,
             length: SEGMENTS_MAX,
             raw,
@@ -300,7 +300,7 @@ mod tests {
         let parsed = Path::parse(&path).unwrap();
         assert_eq!(
             (parsed.resource, parsed.resource_type, &parsed.media_epk),
-            (Resource::Media, "media", &Some(epk))
+            (Resource::Media, "media", &Some(Box::new(epk)))
         );
         assert_eq!(
             (parsed.id(0), parsed.id(1), parsed.id(2)),

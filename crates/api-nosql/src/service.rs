@@ -9,7 +9,9 @@
 //! checked before credentials because a path that names nothing has nothing to protect; everything that exists or
 //! might exist is looked up only for callers who have been recognised.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -356,11 +358,13 @@ fn finish(
 async fn dispatch(context: &Context<'_>) -> Result<Answer> {
     match context.action {
         Action::ReadItem => items::read(context),
-        Action::CreateItem | Action::UpsertItem => unhurried(context, items::create_or_upsert(context)).await,
-        Action::ReplaceItem => unhurried(context, items::replace(context)).await,
+        Action::CreateItem | Action::UpsertItem => {
+            unhurried(context, pin!(items::create_or_upsert(context))).await
+        }
+        Action::ReplaceItem => unhurried(context, pin!(items::replace(context))).await,
         Action::PatchItem => items::patch(context).await,
         Action::DeleteItem => items::delete(context).await,
-        Action::Batch => unhurried(context, batch::execute(context)).await,
+        Action::Batch => unhurried(context, pin!(batch::execute(context))).await,
         Action::ListItems => feed::read(context),
         Action::ReadChanges => context.lengthy(|| changes::read(context)),
         Action::QueryItems => query::by_length(context, query::items::execute),
@@ -432,14 +436,11 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
 /// A larger body is parsed, indexed and written where that holds up nobody: up to then it takes about a millisecond.
 const BODY_IN_PLACE_BYTES: usize = 32 * 1024;
 
-/// Does what is done at once for a large body, up to the first thing to wait for, as [`Context::lengthy`] work.
-async fn unhurried<T>(context: &Context<'_>, work: impl Future<Output = T>) -> T {
-    if context.body.len() <= BODY_IN_PLACE_BYTES {
-        return work.await;
-    }
-    let mut work = Box::pin(work);
-    let mut begun = false;
-    std::future::poll_fn(|waker| match std::mem::replace(&mut begun, true) {
+/// Does what is done at once for a large body, up to the first thing to wait for, as [`Context::lengthy`] work. Takes the work by
+/// reference, because it is some kilobytes.
+async fn unhurried<T>(context: &Context<'_>, mut work: Pin<&mut impl Future<Output = T>>) -> T {
+    let mut begun = context.body.len() <= BODY_IN_PLACE_BYTES;
+    poll_fn(|waker| match std::mem::replace(&mut begun, true) {
         false => context.lengthy(|| work.as_mut().poll(waker)),
         true => work.as_mut().poll(waker),
     })

@@ -140,8 +140,7 @@ fn put_in_place(held: &HeldStore, fresh: &Path, aside: &Path) -> Result<()> {
 /// Builds and checks the new store.
 fn build(held: &HeldStore, fresh: &Path) -> Result<(Salvaged, Report)> {
     let salvaging = bar("keeping rows", false);
-    let salvaged =
-        held.salvage(fresh, &[Table::Index], &mut |done, total| show(&salvaging, done, total))?;
+    let salvaged = held.salvage(fresh, &[Table::Index], &mut |done, total| show(&salvaging, done, total))?;
     salvaging.finish_and_clear();
     let lossy = !salvaged.lost.is_empty();
     let mending = Mending { lossy, remake_index: salvaged.left_out.contains(&Table::Index) };

@@ -43,6 +43,9 @@ impl Hosts {
     pub fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
         let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
         for host in headers.get_all(HOST).iter().map(http::HeaderValue::as_bytes).chain(authority) {
+            if is_usual(host) {
+                continue;
+            }
             let name = name_of(host).ok_or(Refusal::HostInvalid)?;
             if self.loopback_only && !is_loopback(name) && !self.is_allowed(name) {
                 return Err(Refusal::HostForeign);
@@ -57,6 +60,20 @@ impl Hosts {
             Some(below) => name.ends_with(below) && name.len() > below.len(),
             None => *allowed == name,
         })
+    }
+}
+
+/// The names that nearly all clients on this machine use, known without taking them apart.
+fn is_usual(host: &[u8]) -> bool {
+    let rest = host.strip_prefix(b"127.0.0.1").or_else(|| host.strip_prefix(b"localhost"));
+    match rest {
+        Some([]) => true,
+        // Of five digits the first says whether it may be no port.
+        Some([b':', port @ ..]) => {
+            let short = matches!(port, [_] | [_, _] | [_, _, _] | [_, _, _, _] | [b'0'..=b'5', _, _, _, _]);
+            short && port.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
     }
 }
 
@@ -125,6 +142,10 @@ mod tests {
             ("LocalHost", "served", "served", "served"),
             ("orders.localhost:1", "served", "served", "served"),
             ("127.0.0.1:65535", "served", "served", "served"),
+            ("127.0.0.1:8081", "served", "served", "served"),
+            ("127.0.0.1", "served", "served", "served"),
+            ("127.0.0.12", "served", "served", "served"),
+            ("localhost:80 ", "invalid", "invalid", "invalid"),
             ("127.8.9.1", "served", "served", "served"),
             ("[::1]:8081", "served", "served", "served"),
             ("[::ffff:127.0.0.1]", "served", "served", "served"),

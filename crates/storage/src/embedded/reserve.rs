@@ -194,6 +194,9 @@ impl Reserve {
         let mut file: File =
             private(options.create(true).truncate(false).write(true)).open(self.directory.join(FILE))?;
         file.set_len(from)?;
+        if allocate(&file, from, to)? {
+            return file.sync_data();
+        }
         io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
         // A file system that compresses would keep no room for zeros.
         let mut noise = [0; 64 * 1024];
@@ -212,6 +215,22 @@ impl Reserve {
         }
         file.sync_data()
     }
+}
+
+/// Has the file system keep room for a part of a file without anything being written there. False where it cannot do that.
+#[cfg(target_os = "linux")]
+fn allocate(file: &File, from: u64, to: u64) -> io::Result<bool> {
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), from, to - from) {
+        Ok(()) => Ok(true),
+        Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &File, _from: u64, _to: u64) -> io::Result<bool> {
+    Ok(false)
 }
 
 fn no_room(what: &str) -> StoreError {
