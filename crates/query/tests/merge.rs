@@ -332,6 +332,65 @@ fn what_is_only_read_ahead_is_not_used() {
 }
 
 #[test]
+fn pages_of_shares_one_by_one_end_with_their_share() {
+    let (env, definition) = (env(), definition());
+    let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
+    for seed in 1..=40u64 {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let counts: Vec<u64> = (0..1 + random.below(5)).map(|_| random.below(6)).collect();
+        let of_share = |random: &mut Random, share: u64, count| -> Vec<Vec<u8>> {
+            (0..count).map(|n| item(random, share * 100 + n)).collect()
+        };
+        let items: Vec<Vec<Vec<u8>>> =
+            counts.iter().zip(0..).map(|(count, share)| of_share(&mut random, share, *count)).collect();
+        let (size, degree) = (1 + random.below(7) as usize, 1 + random.below(4) as usize);
+        for (text, counted) in [
+            ("SELECT VALUE c.pk FROM c", false),
+            ("SELECT VALUE c.pk FROM c WHERE c.pk >= 0", false),
+            ("SELECT TOP 9 VALUE c.pk FROM c", true),
+            ("SELECT VALUE c.pk FROM c OFFSET 2 LIMIT 5", true),
+            ("SELECT VALUE c.pk FROM c ORDER BY c.pk", true),
+        ] {
+            let query = parse_query(text).unwrap();
+            let plan = plan(&query, &[], &context).unwrap();
+            let one_by_one = Merged::new(&query, &[], &env, &plan).one_by_one();
+            let mut shares = Memory { shares: items.clone(), page_rows: 50, degree, used: 0, kept: None };
+            let (mut found, mut position): (Vec<String>, _) = (Vec::new(), None);
+            loop {
+                let page =
+                    one_by_one.page(&mut shares, position.take(), PageSize { rows: size, bytes: 1 << 20 });
+                let (rows, next) = page.unwrap();
+                let rows: Vec<String> =
+                    rows.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()).collect();
+                let share = |row: &String| row.parse::<u64>().unwrap() / 100;
+                if !counted {
+                    let first = rows.first().map(share);
+                    assert!(
+                        rows.iter().all(|row| Some(share(row)) == first),
+                        "seed {seed}, {text}: {rows:?}"
+                    );
+                    assert!(
+                        !rows.is_empty() || next.is_none(),
+                        "seed {seed}, {text}: an empty page, and more"
+                    );
+                }
+                found.extend(rows);
+                match next {
+                    None => break,
+                    next => position = next,
+                }
+            }
+            let mut shares = Memory { shares: items.clone(), page_rows: 50, degree, used: 0, kept: None };
+            assert_eq!(
+                found,
+                merged(text, &mut shares, 1_000).unwrap(),
+                "seed {seed}, {text}, pages of {size}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_result_that_is_kept_is_made_once() {
     let mut random = Random(11);
     let items: Vec<Vec<Vec<u8>>> =

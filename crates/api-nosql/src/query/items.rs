@@ -4,9 +4,10 @@
 //! leads. A filter that fixes the partition key leads to one partition. Everything else is a query over all partitions,
 //! which the client must have allowed.
 //!
-//! Over several partitions the gateway of the service only strings results together; what needs merging it refuses,
-//! with the plan by which the client can merge itself (see `plan`). A server that is told to merge answers such queries
-//! as well; so do requests that name several partitions by their headers, which no plan could help.
+//! Over several partitions the gateway of the service only strings results together, page after page, and no page reaches
+//! from one partition into the next; what needs merging it refuses, with the plan by which the client can merge itself
+//! (see `plan`). A server that is told to merge answers such queries as well; so do requests that name several partitions
+//! by their headers, which no plan could help.
 
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -75,6 +76,8 @@ fn page(
     partitions.held = Some(&context.service.held);
     partitions.held_place = plan.as_ref().map(|_| held_place(target, request, scope));
     let merged = match &plan {
+        // What names no part of the container is served as the gateway does it: one partition after the other.
+        Some(plan) if !inside => Merged::new(query, &request.parameters, env, plan).one_by_one(),
         Some(plan) => Merged::new(query, &request.parameters, env, plan),
         None => Merged::single(prepared),
     };

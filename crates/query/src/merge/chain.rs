@@ -3,6 +3,9 @@
 //! A share is never asked for more rows than the page still has room for, so the position at which it stops is the
 //! position at which the next page goes on. Pages that were read ahead for the sake of speed and did not fit are
 //! forgotten and asked for again.
+//!
+//! Where shares are taken one by one, a page with rows also ends where its share does. Shares that have no rows are passed
+//! over in the same page.
 
 use std::collections::VecDeque;
 
@@ -16,6 +19,8 @@ pub struct Window {
     pub offset: u64,
     /// Rows that count at all, the skipped ones included.
     pub end: Option<u64>,
+    /// Whether a page ends where a share has given its last row.
+    pub one_by_one: bool,
 }
 
 impl Window {
@@ -25,7 +30,13 @@ impl Window {
             (Some(top), Some(limit)) => Some(top.min(limit)),
             (top, limit) => top.or(limit),
         };
-        Window { offset, end: limit.map(|limit| offset.saturating_add(limit)) }
+        let end = limit.map(|limit| offset.saturating_add(limit));
+        Window { offset, end, one_by_one: false }
+    }
+
+    /// The same, with pages that end where shares do if no row is counted: what is counted goes on across shares.
+    pub fn one_by_one(self, wanted: bool) -> Window {
+        Window { one_by_one: wanted && self.offset == 0 && self.end.is_none(), ..self }
     }
 
     pub fn is_over(&self, passed: u64) -> bool {
@@ -47,6 +58,7 @@ pub fn page<S: Shares>(
     };
     let mut out = Rows::default();
     let mut ahead: VecDeque<SharePage> = VecDeque::new();
+    let first = share;
     while share < shares.count() {
         if window.is_over(passed) {
             return Ok((out, None));
@@ -59,7 +71,10 @@ pub fn page<S: Shares>(
             Some(page) if page.rows.len() <= wanted => page,
             _ => {
                 ahead.clear();
-                let last = shares.count().min(share + shares.read_ahead().max(1));
+                // A page that ends with its share has no use for others, unless the first is empty.
+                let at_once =
+                    if window.one_by_one && share == first { 1 } else { shares.read_ahead().max(1) };
+                let last = shares.count().min(share + at_once);
                 let asks: Vec<Ask<'_>> = (share..last)
                     .map(|at| {
                         let from = if at == share { inner.as_deref() } else { None };
@@ -99,6 +114,9 @@ pub fn page<S: Shares>(
         } else {
             share += 1;
             inner = None;
+            if window.one_by_one && !out.is_empty() && share < shares.count() {
+                return Ok((out, Some(MergePosition::Chain { share, inner, passed })));
+            }
         }
     }
     Ok((out, None))

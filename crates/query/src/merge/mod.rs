@@ -164,6 +164,7 @@ pub fn features() -> Features {
 #[derive(Debug)]
 pub struct Merged<'q> {
     kind: Kind<'q>,
+    one_by_one: bool,
 }
 
 /// What share queries are made from.
@@ -208,12 +209,18 @@ impl<'q> Merged<'q> {
                 }
             }
         };
-        Merged { kind }
+        Merged { kind, one_by_one: false }
     }
 
     /// The query for a single share, which needs no merging.
     pub fn single(prepared: &'q Prepared) -> Merged<'q> {
-        Merged { kind: Kind::Single(prepared) }
+        Merged { kind: Kind::Single(prepared), one_by_one: false }
+    }
+
+    /// The same query, with pages that end where a share ends. Only for rows that are put one after the other and not
+    /// counted; everything else is merged as before.
+    pub fn one_by_one(self) -> Merged<'q> {
+        Merged { one_by_one: true, ..self }
     }
 
     /// Whether shares are merged row by row, by their sort keys.
@@ -243,7 +250,8 @@ impl<'q> Merged<'q> {
             Kind::Single(query) => chain::page(query, chain::Window::default(), shares, start, size),
             Kind::Chain(source, info) => {
                 let query = source.rewritten(&info.rewritten, "true").map_err(S::Error::from)?;
-                chain::page(&query, chain::Window::of(info), shares, start, size)
+                let window = chain::Window::of(info).one_by_one(self.one_by_one);
+                chain::page(&query, window, shares, start, size)
             }
             Kind::Sorted(source, info) => sorted::page(source, info, shares, start, size),
             Kind::Whole(source, merge) => {
