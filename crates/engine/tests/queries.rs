@@ -62,6 +62,48 @@ fn read_to_the_end(case: &Case, text: &str, rows: usize) -> (Vec<String>, u64, u
 }
 
 #[test]
+fn a_full_page_of_a_plain_scan_leaves_its_end_open() {
+    let fixture = items_support::Fixture::new(serde_json::json!({}));
+    for at in 0..6 {
+        fixture.create(&format!(r#"{{"id":"i{at}","pk":"p","n":{at},"same":1}}"#)).unwrap();
+    }
+    let mut case = Case::of(fixture);
+    let key = Scope::Key(items_support::key("p"));
+    for stored in [false, true] {
+        if stored {
+            case.tuning.created_items_max = 2;
+        }
+        for (text, open) in [
+            ("SELECT * FROM c", true),
+            ("SELECT VALUE c.n FROM c", true),
+            ("SELECT * FROM c WHERE c.n >= 0", false),
+            ("SELECT * FROM c WHERE c.n + 1 > 0", false),
+            ("SELECT * FROM c ORDER BY c.n", false),
+            ("SELECT * FROM c ORDER BY c.n DESC", false),
+            ("SELECT * FROM c ORDER BY c.same", false),
+            ("SELECT * FROM c ORDER BY c.absent DESC", false),
+            ("SELECT * FROM c WHERE c.n >= 0 ORDER BY c.n", false),
+            ("SELECT * FROM c WHERE c.same = 1 ORDER BY c.n DESC", false),
+            ("SELECT * FROM c WHERE c.n + 1 > 0 ORDER BY c.n", false),
+            ("SELECT * FROM c WHERE c.same = 1 AND c.n + 1 > 0 ORDER BY c.n", false),
+            ("SELECT TOP 6 * FROM c", false),
+            ("SELECT TOP 9 * FROM c", false),
+            ("SELECT * FROM c OFFSET 0 LIMIT 6", false),
+        ] {
+            for (rows, pages) in [(6, 1), (3, 2), (2, 3), (1, 6), (4, 2), (7, 1)] {
+                let empty = usize::from(open && 6 % rows == 0);
+                let (found, _, read) = read_to_the_end(&case, text, rows);
+                assert_eq!((found.len(), read), (6, pages + empty), "{text} in pages of {rows}, {stored}");
+            }
+            // A logical partition knows its end.
+            let prepared = case.prepare(text).unwrap();
+            let page = case.page(&case.partitions().remove(0), &key, &prepared, None, 6).unwrap().1;
+            assert_eq!((page.rows, page.next), (6, None), "{text}");
+        }
+    }
+}
+
+#[test]
 fn groups_and_distinct_rows_are_read_to_the_end_at_the_cost_of_few_runs() {
     const ITEMS: usize = 3_000;
     for small in [true, false] {

@@ -287,6 +287,11 @@ impl Prepared {
         any && filters.all(Node::is_pure)
     }
 
+    /// Whether the query takes all items as they come: none is filtered out, and rows are neither sorted, counted nor joined.
+    pub fn is_plain_scan(&self) -> bool {
+        self.shape.is_concatenable() && self.takes_every_item()
+    }
+
     /// Whether every item that passes the filter is exactly one row.
     pub fn gives_a_row_per_item(&self) -> bool {
         let plan = &self.compiled.plan;

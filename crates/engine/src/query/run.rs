@@ -311,7 +311,9 @@ impl<'q> Run<'q> {
             }
             return Ok(match list.items.get(at + 1) {
                 Some(next) => Some(list.position(next, counted(&execution))),
-                None if at == last && list.cut_off => Some(behind(&list.items[at], &execution)),
+                None if at == last && list.cut_off || self.leaves_end_open() => {
+                    Some(behind(&list.items[at], &execution))
+                }
                 None => None,
             });
         }
@@ -351,11 +353,22 @@ impl<'q> Run<'q> {
             }
             next = items.next_item()?;
             if flow == Flow::Stop {
+                let from = match next {
+                    Some((next, _)) => Some(next),
+                    None => self.leaves_end_open().then(|| after(&key)),
+                };
                 let progress = counted(&execution);
-                return Ok(next.map(|(key, _)| QueryPosition::Stored { from: key, progress }));
+                return Ok(from.map(|from| QueryPosition::Stored { from, progress }));
             }
         }
         Ok(None)
+    }
+
+    /// Whether a page that is full goes on although nothing is left. As on the service, a plain scan of a partition does not
+    /// look beyond its page, and the next one is empty; what is filtered, sorted or in one logical partition knows its end.
+    fn leaves_end_open(&self) -> bool {
+        let full = self.out.rows >= self.query.limits.rows;
+        full && matches!(self.query.span, Span::All) && self.query.prepared.is_plain_scan()
     }
 
     /// How to begin with the same item again, if more of its rows may come.
@@ -642,6 +655,11 @@ impl<'q> Run<'q> {
 
 fn counted(execution: &Execution<'_>) -> Progress {
     Progress { passed: execution.passed(), swallow: 0 }
+}
+
+/// The least key after this one.
+fn after(key: &[u8]) -> Bytes {
+    [key, &[0]].concat().into()
 }
 
 fn behind(last: &Listed, execution: &Execution<'_>) -> QueryPosition {

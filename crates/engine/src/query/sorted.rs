@@ -15,19 +15,33 @@ use orrery_model::Value;
 use orrery_query::access::Filter;
 use orrery_query::{Execution, Flow, SortPosition};
 
-use super::QueryPosition;
 use super::best::Best;
 use super::lookup::Candidate;
 use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
 use super::run::{Ran, Run};
 use super::walk::{self, Missed, Walk};
 use super::window::Source;
+use super::{QueryPosition, SystemOf};
 use crate::item::Item;
 use crate::partition::Span;
-use crate::partition::index::{Entry, Lacking};
+use crate::partition::index::{Entries, Entry, Lacking};
 
 /// Of what a filter lets through that no index knows, one in so many items is assumed.
 const UNKNOWN_PART: u64 = 10;
+
+/// Entries and items that are looked at to find out whether anything comes after a full page.
+const AHEAD_ENTRIES_MAX: usize = 1_024;
+const AHEAD_ITEMS_MAX: usize = 16;
+
+/// What a walk has before it when its page is full.
+struct Ahead<'a, 'v> {
+    walk: &'a Walk,
+    /// The first entry after the present run.
+    next: Option<Entry>,
+    entries: &'a mut Entries<'v>,
+    /// Whether an item may pass the filter, by its reference.
+    wanted: &'a dyn Fn(&[u8]) -> bool,
+}
 
 /// How a walk ended.
 enum Walked<'q> {
@@ -259,8 +273,8 @@ impl<'q> Run<'q> {
             run.clear();
             let prefix = walk.run_of(&first);
             let wanted =
-                |entry: &Entry| members.as_ref().is_none_or(|members| members.contains(entry.reference()));
-            if wanted(&first) {
+                |reference: &[u8]| members.as_ref().is_none_or(|members| members.contains(reference));
+            if wanted(first.reference()) {
                 run.push(first.reference_bytes());
             }
             while let Some(entry) = entries.next_entry()? {
@@ -269,7 +283,7 @@ impl<'q> Run<'q> {
                     break;
                 }
                 self.check_cancelled()?;
-                if wanted(&entry) {
+                if wanted(entry.reference()) {
                     run.push(entry.reference_bytes());
                 }
                 if run.len() > run_max {
@@ -295,10 +309,17 @@ impl<'q> Run<'q> {
             }
             let out_of_time = self.is_out_of_time()?;
             let mut last: Option<(Vec<Value>, u64)> = None;
-            for (keys, _, item) in self.load_run(&run, &paths)? {
+            let mut items = self.load_run(&run, &paths)?.into_iter();
+            while let Some((keys, _, item)) = items.next() {
                 if self.push(&mut execution, &item)? == Flow::Stop {
                     self.metrics.index_entries += entries.rows_read();
-                    return Ok(Walked::Page(self.after_page(&execution)));
+                    let mut rest = items.map(|(.., item)| item);
+                    let ahead = Ahead { walk, next, entries: &mut entries, wanted: &wanted };
+                    let page = match self.after_page(&execution) {
+                        Some(position) if self.has_more(&mut rest, ahead)? => Some(position),
+                        _ => None,
+                    };
+                    return Ok(Walked::Page(page));
                 }
                 last = Some((keys, item.number));
             }
@@ -320,6 +341,52 @@ impl<'q> Run<'q> {
             Flow::More if lacking.more => self.walked_through(execution),
             Flow::More => Walked::Page(None),
         })
+    }
+
+    /// Whether a row comes after the last one of a full page, so that a result ends with its last row and not with an
+    /// empty page. Looks at little, and where that does not tell, there may be more.
+    fn has_more(&mut self, run: &mut dyn Iterator<Item = Item>, ahead: Ahead<'_, '_>) -> Ran<bool> {
+        let prepared = self.query.prepared;
+        if prepared.takes_every_item() && (ahead.next.is_some() || run.next().is_some()) {
+            return Ok(true);
+        }
+        if prepared.needs().joins || !(prepared.takes_every_item() || prepared.filters_purely()) {
+            return Ok(true);
+        }
+        for item in run {
+            if self.passes(&item)? {
+                return Ok(true);
+            }
+        }
+        let Ahead { walk, mut next, entries, wanted } = ahead;
+        let (mut read, mut looked_at) = (0, 0);
+        while let Some(entry) = next {
+            self.check_cancelled()?;
+            if wanted(entry.reference()) {
+                let key = self.view.item_key(&entry.reference_bytes())?;
+                if let Some(item) = self.look_at(&key)?
+                    && self.passes(&item)?
+                {
+                    return Ok(true);
+                }
+                looked_at += 1;
+            }
+            read += 1;
+            if read >= AHEAD_ENTRIES_MAX || looked_at >= AHEAD_ITEMS_MAX {
+                return Ok(true);
+            }
+            next = entries.next_entry()?;
+        }
+        let Some(missed) = walk.misses_undefined.as_ref().filter(|missed| !missed.first) else {
+            return Ok(false);
+        };
+        let lacking = self.lacking(missed)?;
+        Ok(lacking.is_none_or(|found| found.more || found.items.iter().any(|(_, item)| wanted(item))))
+    }
+
+    fn passes(&self, item: &Item) -> Ran<bool> {
+        let system = SystemOf { item, system: self.query.system };
+        Ok(self.query.prepared.matches(system.row(), &self.meter)?)
     }
 
     /// What comes next is not known: it is looked for by the next page, if this one has rows.
