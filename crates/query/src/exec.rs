@@ -91,6 +91,9 @@ pub struct Execution<'p> {
     number: u64,
     /// Items that passed the filter.
     matched: u64,
+    /// Rows that have all that is sorted by, if that is not paths alone, and rows behind `after` that lack some of it.
+    keyed: u64,
+    keyless: u64,
     scratch: Vec<u8>,
     scratch_bytes: usize,
     ranked: Option<RankState>,
@@ -137,6 +140,8 @@ impl<'p> Execution<'p> {
             passed_before: 0,
             number: 0,
             matched: 0,
+            keyed: 0,
+            keyless: 0,
             scratch: Vec::new(),
             scratch_bytes: 0,
             ranked: compiled.rank.as_ref().map(RankState::new),
@@ -187,6 +192,17 @@ impl<'p> Execution<'p> {
     /// Items that passed the filter so far.
     pub fn matched(&self) -> u64 {
         self.matched
+    }
+
+    /// Rows so far that have all that the query sorts by, those of earlier pages that came again included; not of a query that
+    /// sorts by paths alone.
+    pub fn keyed(&self) -> u64 {
+        self.keyed
+    }
+
+    /// Rows of this page or later ones so far that lack something that the query sorts by.
+    pub fn keyless(&self) -> u64 {
+        self.keyless
     }
 
     /// Where this execution stands.
@@ -341,10 +357,12 @@ impl<'p> Execution<'p> {
     {
         let compiled = &self.prepared.compiled;
         let mut keys = Vec::with_capacity(compiled.order.len());
+        let mut keyed = true;
         for key in &compiled.order {
-            let value = frame.eval(&key.node)?.to_value();
-            if key.required && value.is_undefined() {
-                return Ok(Flow::More);
+            let mut value = frame.eval(&key.node)?.to_value();
+            if value.is_undefined() {
+                keyed = false;
+                value = key.missing.map_or(Value::Undefined, Value::from);
             }
             keys.push(value);
         }
@@ -353,6 +371,11 @@ impl<'p> Execution<'p> {
                 compare_keys(&keys, &after.keys, &compiled.order).then(self.number.cmp(&after.number));
             if place.is_lt() || place.is_eq() && self.after_rows < after.rows {
                 self.after_rows += u64::from(place.is_eq());
+                // Only orders that an index of values does not have ask for this count.
+                let asked = keyed && compiled.order.iter().any(|key| key.path.is_none());
+                let is_row =
+                    asked && !(compiled.plan.value && frame.eval(&compiled.plan.projection)?.is_undefined());
+                self.keyed += u64::from(is_row);
                 return Ok(Flow::More);
             }
         }
@@ -360,12 +383,14 @@ impl<'p> Execution<'p> {
         if let Some((worst, number)) = &self.cutoff
             && compare_keys(&keys, worst, &compiled.order).then(self.number.cmp(number)).is_ge()
         {
+            (self.keyed, self.keyless) = (self.keyed + u64::from(keyed), self.keyless + u64::from(!keyed));
             return Ok(Flow::More);
         }
         let row = frame.eval(&compiled.plan.projection)?;
         if compiled.plan.value && row.is_undefined() {
             return Ok(Flow::More);
         }
+        (self.keyed, self.keyless) = (self.keyed + u64::from(keyed), self.keyless + u64::from(!keyed));
         if compiled.plan.distinct {
             let key = canonical_key(&row);
             let size = key.len();

@@ -143,7 +143,11 @@ fn item(random: &mut Random, number: u64) -> Vec<u8> {
     members.push(format!("\"n\":{}", random.below(100)));
     members.push(format!("\"kind\":\"k{}\"", random.below(4)));
     members.push(format!("\"tags\":[{},\"x\",{}]", random.below(3), random.below(3)));
-    members.push(format!("\"v\":[{},{}]", random.below(9), 1 + random.below(9)));
+    match random.below(8) {
+        0 => {}
+        1 => members.push("\"v\":[1]".to_owned()),
+        _ => members.push(format!("\"v\":[{},{}]", random.below(9), 1 + random.below(9))),
+    }
     let words = ["swim", "run", "walk", "swim run"];
     members.push(format!("\"text\":\"{}\"", words[random.below(4) as usize]));
     parse_json(format!("{{{}}}", members.join(",")).as_bytes(), &ParseOptions::default()).unwrap()
@@ -192,6 +196,9 @@ const QUERIES: &[&str] = &[
     "SELECT c.kind FROM c GROUP BY c.kind OFFSET 1 LIMIT 2",
     "SELECT TOP 2 c.kind, SUM(c.n) AS s FROM c GROUP BY c.kind",
     "SELECT TOP 8 c.n, VectorDistance(c.v, [1, 2]) AS d FROM c ORDER BY VectorDistance(c.v, [1, 2])",
+    "SELECT TOP 70 c.n, VectorDistance(c.v, [1, 2]) AS d FROM c ORDER BY VectorDistance(c.v, [1, 2])",
+    "SELECT TOP 8 c.n, c.v FROM c ORDER BY VectorDistance(c.v, [1, 2], false, {distanceFunction: 'euclidean'})",
+    "SELECT c.n, c.v FROM c ORDER BY VectorDistance(c.v, [1, 2], false, {distanceFunction: 'euclidean'}) OFFSET 2 LIMIT 30",
 ];
 
 #[test]
@@ -251,6 +258,10 @@ fn ranks_of_all_shares_are_those_of_one_partition() {
         (
             4,
             "SELECT TOP 9 VALUE c.id FROM c ORDER BY RANK RRF(FullTextScore(c.text, 'swim', 'run'), VectorDistance(c.v, [1, 2]))",
+        ),
+        (
+            6,
+            "SELECT TOP 9 VALUE c.id FROM c ORDER BY RANK RRF(FullTextScore(c.text, 'swim', 'run'), VectorDistance(c.v, [1, 2], false, {distanceFunction: 'euclidean'}))",
         ),
         (
             5,

@@ -102,6 +102,31 @@ export function addQueries(test) {
     assert.ok(found[0].similarity > found[2].similarity);
   });
 
+  test("items without a comparable vector come last by similarity and first by distance", async ({ database }) => {
+    for (const distanceFunction of ["cosine", "dotproduct", "euclidean"]) {
+      const { container: few } = await database.containers.create({
+        id: `few-${distanceFunction}`,
+        partitionKey: { paths: ["/pk"], version: 2 },
+        throughput: 30000,
+        indexingPolicy: { vectorIndexes: [{ path: "/v", type: "diskANN" }] },
+        vectorEmbeddingPolicy: {
+          vectorEmbeddings: [{ path: "/v", dataType: "float32", dimensions: 3, distanceFunction }],
+        },
+      });
+      const vectors = { a: [1, 0, 0], b: [0, 1, 0], c: [1, 0], d: undefined };
+      for (const [id, v] of Object.entries(vectors)) await few.items.create({ id, pk: id, v });
+      const ids = async (query) => (await few.items.query(query).fetchAll()).resources.map((each) => each.id);
+      const distance = "VectorDistance(c.v, [1, 0, 0])";
+      const found = await ids(`SELECT TOP 4 c.id FROM c ORDER BY ${distance}`);
+      // Which of the two without a distance comes first is up to their partitions.
+      const first = distanceFunction === "euclidean" ? 0 : 2;
+      assert.deepEqual(found.slice(first, first + 2).sort(), ["c", "d"], distanceFunction);
+      assert.deepEqual(found.filter((id) => id < "c"), ["a", "b"], distanceFunction);
+      const skipped = await ids(`SELECT c.id FROM c ORDER BY ${distance} OFFSET 2 LIMIT 2`);
+      assert.deepEqual(skipped.sort(), first ? ["c", "d"] : ["a", "b"], distanceFunction);
+    }
+  });
+
   test("full-text and vector ranks are fused over all partitions", async ({ database }) => {
     // Objects: this SDK takes a bare value for a row of another form.
     const text = "SELECT TOP 15 c.n FROM c ORDER BY RANK FullTextScore(c.text, 'lake')";

@@ -453,6 +453,24 @@ def a_feed_comes_in_pages_that_can_be_resumed(f):
 
 
 @case
+def items_without_a_comparable_vector_come_last_by_similarity_and_first_by_distance(f):
+    for distance in ["cosine", "dotproduct", "euclidean"]:
+        embedding = {"path": "/v", "dataType": "float32", "dimensions": 3, "distanceFunction": distance}
+        container = f.container(
+            f"few-{distance}", "/pk", offer_throughput=30000,
+            indexing_policy={"vectorIndexes": [{"path": "/v", "type": "diskANN"}]},
+            vector_embedding_policy={"vectorEmbeddings": [embedding]})
+        for name, vector in {"a": {"v": [1, 0, 0]}, "b": {"v": [0, 1, 0]}, "c": {"v": [1, 0]}, "d": {}}.items():
+            container.create_item({"id": name, "pk": name, **vector})
+        query = "SELECT TOP 4 c.id FROM c ORDER BY VectorDistance(c.v, [1, 0, 0])"
+        found = [each["id"] for each in container.query_items(query, enable_cross_partition_query=True)]
+        # Which of the two without a distance comes first is up to their partitions.
+        first = 0 if distance == "euclidean" else 2
+        assert sorted(found[first:first + 2]) == ["c", "d"], (distance, found)
+        assert [name for name in found if name < "c"] == ["a", "b"], (distance, found)
+
+
+@case
 def throughput_is_read_and_replaced(f):
     container = f.container("offers", "/pk", offer_throughput=500)
     assert container.get_throughput().offer_throughput == 500

@@ -14,8 +14,8 @@ use orrery_index::{CodeProbe, GraphRows, GraphSearch};
 use orrery_query::access::{Nearest, Place};
 use orrery_query::{Execution, SortPosition};
 
-use super::QueryPosition;
-use super::nearest::{Candidate, Closest, metric_of};
+use super::incomparable::Incomparable;
+use super::nearest::{Candidate, Closest, Walked, metric_of};
 use super::run::{Failed, Ran, Run};
 use crate::partition::Span;
 use crate::partition::index::{GraphPath, TouchedVector, VectorForm, VectorPath};
@@ -46,36 +46,39 @@ pub(super) struct Wanted<'w> {
     pub all_count: bool,
     pub after: Option<&'w SortPosition>,
     pub passed: u64,
+    /// Items that have no vector to compare.
+    pub others: &'w Incomparable,
 }
 
 impl<'q> Run<'q> {
-    /// A page of the nearest by the graph; `None` where a scan is better.
-    pub(super) fn walked(&mut self, wanted: &Wanted<'_>) -> Ran<Option<Option<QueryPosition>>> {
-        let VectorForm::Coded(quantizer) = wanted.vectors.form else { return Ok(None) };
+    /// The rows of the nearest by the graph; nowhere, where a scan is better.
+    pub(super) fn walked(&mut self, wanted: &Wanted<'_>) -> Ran<Walked<'q>> {
+        let VectorForm::Coded(quantizer) = wanted.vectors.form else { return Ok(Walked::Nowhere) };
         let metric = metric_of(wanted.nearest.function);
-        let Some(graph) = self.view.graph(wanted.vectors, metric)? else { return Ok(None) };
+        let Some(graph) = self.view.graph(wanted.vectors, metric)? else { return Ok(Walked::Nowhere) };
         let nodes = graph.nodes();
         let few_members =
             wanted.members.is_some_and(|members| (members.len() as u64).saturating_mul(MEMBERS_PART) < nodes);
         if nodes < self.query.tuning.graph_nodes_min || few_members {
-            return Ok(None);
+            return Ok(Walked::Nowhere);
         }
         if !matches!(self.query.span, Span::All) && self.has_at_most(SPAN_ITEMS)? {
-            return Ok(None);
+            return Ok(Walked::Nowhere);
         }
-        let Some(probe) = quantizer.probe(&wanted.nearest.vector, metric) else { return Ok(None) };
+        let Some(probe) = quantizer.probe(&wanted.nearest.vector, metric) else { return Ok(Walked::Nowhere) };
         let mut beam = wanted.list;
         // Better at once than halfway.
         let steps = (beam.saturating_add(PATIENCE_MIN.max(beam)) as u64).saturating_mul(COMPARED_PER_LISTED);
         if steps > self.steps_left {
             return Err(Failed::Lengthy);
         }
-        let Some(mut waiting) = self.unlinked(wanted, &graph, &probe)? else { return Ok(None) };
+        let Some(mut waiting) = self.unlinked(wanted, &graph, &probe)? else { return Ok(Walked::Nowhere) };
         let nearness = |code: &[u8]| probe.compare(code);
         let mut search = GraphSearch::default();
         search.begin(&mut Nodes { run: self, graph: &graph }, &graph.entries(), &nearness)?;
-        let mut execution = self.execution(wanted.after, wanted.passed);
-        let mut tries = Tries::default();
+        let mut execution = self.led(wanted)?;
+        // Of an item that has lost its vector the graph may not know yet.
+        let mut tries = Tries { items: wanted.others.references(), ..Tries::default() };
         loop {
             let patience = PATIENCE_MIN.max(beam);
             search.run(&mut Nodes { run: self, graph: &graph }, beam, patience, &nearness)?;
@@ -106,17 +109,16 @@ impl<'q> Run<'q> {
                 break;
             }
             if self.is_tedious(tries.tried, tries.passed) {
-                return self.sorted_in_memory(wanted.after, wanted.passed, None).map(Some);
+                return Ok(Walked::TooFew);
             }
             let growth = (2 * wanted.list / (tries.passed + 1)).clamp(2, GROWTH_MAX);
             beam = beam.saturating_mul(growth);
             if search.is_exhausted() || beam as u64 > nodes / WALK_PART {
-                return Ok(None);
+                return Ok(Walked::Nowhere);
             }
         }
         self.report.ranked("a graph of vectors", wanted.place);
-        self.finish(&mut execution)?;
-        Ok(Some(self.after_page(&execution)))
+        self.followed(execution, wanted, tries.items)
     }
 
     /// The vectors that the graph does not lead to and that may be among the nearest; `None` where they are too many.
@@ -178,10 +180,10 @@ impl<'q> Run<'q> {
             if !tries.items.insert(candidate.reference.clone()) {
                 continue;
             }
-            let before = execution.matched();
+            let before = execution.keyed();
             self.push_reference(execution, &candidate.reference)?;
             tries.tried += 1;
-            tries.passed += usize::from(execution.matched() > before && candidate.at_most.is_finite());
+            tries.passed += usize::from(execution.keyed() > before && candidate.at_most.is_finite());
             if self.is_tedious(tries.tried, tries.passed) {
                 return Ok(false);
             }
@@ -196,7 +198,7 @@ struct Tries {
     nodes: HashSet<u32>,
     items: HashSet<Bytes>,
     tried: u64,
-    /// Of these, how many passed the filter.
+    /// Of these, how many passed the filter and have a distance.
     passed: usize,
 }
 

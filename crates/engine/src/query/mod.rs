@@ -20,6 +20,7 @@ mod covered;
 mod explain;
 mod graph;
 pub mod held;
+mod incomparable;
 mod lookup;
 mod metrics;
 mod nearest;

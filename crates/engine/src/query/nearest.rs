@@ -5,6 +5,8 @@
 //! loaded, and the evaluator decides, so that the answer is exact. Codes tell roughly: of the likeliest some times as many as
 //! are wanted are loaded and decided about. Beside a filter the likeliest are tried one after the other until enough have passed.
 //! Where there is a graph over the codes it is walked instead (`graph`).
+//!
+//! Items without a vector that could be compared come after all others, or before them by distances (`incomparable`).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -12,10 +14,11 @@ use std::collections::{BinaryHeap, HashSet};
 use bytes::Bytes;
 use orrery_index::{Likeness, Metric, Probe};
 use orrery_query::access::{Filter, Nearest, Place};
-use orrery_query::{DistanceFunction, SortPosition};
+use orrery_query::{DistanceFunction, Execution, SortPosition};
 
 use super::QueryPosition;
 use super::graph::Wanted;
+use super::incomparable::{Incomparable, Told};
 use super::run::{Ran, Run};
 use crate::partition::index::{Entry, VectorForm, VectorPath};
 
@@ -37,6 +40,16 @@ pub(super) struct Candidate {
     pub at_most: f64,
     pub at_least: f64,
     pub reference: Bytes,
+}
+
+/// What came of looking for the nearest.
+pub(super) enum Walked<'q> {
+    /// All rows of the page, and perhaps others.
+    Rows(Box<Execution<'q>>),
+    /// Reading all items is better.
+    TooFew,
+    /// This was not the way.
+    Nowhere,
 }
 
 /// The likeliest of many, or all of them.
@@ -86,6 +99,7 @@ impl<'q> Run<'q> {
         &mut self,
         place: &Place,
         wanted: &Nearest,
+        undefined_first: bool,
         after: Option<&SortPosition>,
         passed: u64,
     ) -> Ran<Option<Option<QueryPosition>>> {
@@ -108,30 +122,62 @@ impl<'q> Run<'q> {
         }
         let filtered = !matches!(self.filter, Filter::Everything);
         let candidates = if filtered { self.candidates()? } else { None };
-        if let Some(few) = candidates.as_ref().filter(|all| all.len() <= FEW_CANDIDATES.max(list)) {
-            return self.sorted_in_memory(after, passed, Some(few.clone())).map(Some);
+        if candidates.as_ref().is_some_and(|all| all.len() <= FEW_CANDIDATES.max(list)) {
+            return self.sorted_in_memory(after, passed, candidates).map(Some);
         }
         let members: Option<HashSet<Bytes>> =
-            candidates.map(|all| all.into_iter().map(|candidate| candidate.reference).collect());
+            candidates.as_ref().map(|all| all.iter().map(|candidate| candidate.reference.clone()).collect());
         // What is over and not removed yet takes no place among the nearest.
         let all_count = !filtered && self.view.hides_nothing()?;
         let (vectors, members) = (&vectors, members.as_ref());
-        let whole = Wanted { place, nearest: wanted, vectors, members, list, all_count, after, passed };
-        let before = self.metrics.clone();
-        if let Some(page) = self.walked(&whole)? {
-            return Ok(Some(page));
+        let mut others = Incomparable::new(place, self.filter.defines(place), undefined_first, vectors);
+        match self.leading(&mut others, members, after, passed)? {
+            Told::Page(page) => return Ok(Some(page)),
+            Told::Unknown => return self.sorted_in_memory(after, passed, candidates).map(Some),
+            Told::All => {}
         }
-        // A walk that led nowhere is not the query's cost: it would not have been tried with a graph that is less far.
-        self.metrics = before;
-        let keep = all_count.then_some(list);
-        let Some(mut found) = self.compared(vectors, wanted, members, keep)? else {
-            return Ok(None);
+        let whole = Wanted {
+            place,
+            nearest: wanted,
+            vectors,
+            members,
+            list,
+            all_count,
+            after,
+            passed,
+            others: &others,
         };
-        self.report.ranked(if coded { "codes of vectors" } else { "vectors" }, place);
+        let before = self.metrics.clone();
+        let mut execution = match self.walked(&whole)? {
+            Walked::Rows(execution) => *execution,
+            Walked::TooFew => return self.sorted_in_memory(after, passed, candidates).map(Some),
+            Walked::Nowhere => {
+                // It is not the query's cost: it would not have been tried with a graph that is less far.
+                self.metrics = before;
+                match self.scanned(&whole)? {
+                    Walked::Rows(execution) => *execution,
+                    Walked::TooFew => return self.sorted_in_memory(after, passed, candidates).map(Some),
+                    Walked::Nowhere => return Ok(None),
+                }
+            }
+        };
+        self.finish(&mut execution)?;
+        Ok(Some(self.after_page(&execution)))
+    }
+
+    /// The rows of the nearest by a look at all vectors.
+    fn scanned(&mut self, wanted: &Wanted<'_>) -> Ran<Walked<'q>> {
+        let Wanted { list, .. } = *wanted;
+        let coded = matches!(wanted.vectors.form, VectorForm::Coded(_));
+        let keep = wanted.all_count.then_some(list);
+        let Some(mut found) = self.compared(wanted.vectors, wanted.nearest, wanted.members, keep)? else {
+            return Ok(Walked::Nowhere);
+        };
+        self.report.ranked(if coded { "codes of vectors" } else { "vectors" }, wanted.place);
         found.sort_unstable_by(|left, right| {
             right.at_most.total_cmp(&left.at_most).then_with(|| left.reference.cmp(&right.reference))
         });
-        let mut execution = self.execution(after, passed);
+        let mut execution = self.led(wanted)?;
         // The lowest likeness that the wanted rows have at least.
         let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::new();
         for (tried, candidate) in found.iter().enumerate() {
@@ -139,20 +185,19 @@ impl<'q> Run<'q> {
             if reached.is_some_and(|reached| coded || candidate.at_most < reached.0.0) {
                 break;
             }
-            let before = execution.matched();
+            let before = execution.keyed();
             self.push_reference(&mut execution, &candidate.reference)?;
-            if execution.matched() > before && candidate.at_most.is_finite() {
+            if execution.keyed() > before && candidate.at_most.is_finite() {
                 best.push(Reverse(Ordered(candidate.at_least)));
                 if best.len() > list {
                     best.pop();
                 }
             }
             if self.is_tedious(tried as u64, best.len()) {
-                return self.sorted_in_memory(after, passed, None).map(Some);
+                return Ok(Walked::TooFew);
             }
         }
-        self.finish(&mut execution)?;
-        Ok(Some(self.after_page(&execution)))
+        self.followed(execution, wanted, HashSet::new())
     }
 
     /// The vectors that may be among the nearest `keep`, or all of them.

@@ -60,7 +60,9 @@ impl<'q> Run<'q> {
     ) -> Ran<Option<Option<QueryPosition>>> {
         let (place, scorer) = match self.query.prepared.ranking() {
             Some(Ranking::Text { place, scorer }) => (place, scorer),
-            Some(Ranking::Vector { place, wanted }) => return self.nearest(&place, &wanted, after, passed),
+            Some(Ranking::Vector { place, wanted, undefined_first }) => {
+                return self.nearest(&place, &wanted, undefined_first, after, passed);
+            }
             None => return Ok(None),
         };
         let Some(path) = search::text(self.view, &place, scorer.terms.iter().map(Term::language)) else {
@@ -119,7 +121,7 @@ impl<'q> Run<'q> {
     }
 
     /// How many rows a page needs from its position on; `None` where the query does not say when it has enough.
-    fn needed(&self, passed: u64) -> Option<usize> {
+    pub(super) fn needed(&self, passed: u64) -> Option<usize> {
         let needs = self.query.prepared.needs();
         let offset = needs.offset.unwrap_or(0);
         let all = needs.top.or(needs.limit)?.saturating_add(offset);

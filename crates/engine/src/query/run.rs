@@ -216,6 +216,11 @@ impl<'q> Run<'q> {
         if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.tuning.few_items)? {
             return Ok(None);
         }
+        self.candidates_up_to(lookup::candidates_max(&self.query.tuning, self.view.item_count()))
+    }
+
+    /// The same however many there are, up to so many.
+    pub fn candidates_up_to(&mut self, most: usize) -> Ran<Option<Vec<Candidate>>> {
         let Some(bound) = lookup::bind(self.filter, self.view, self.query.span, false) else {
             return Ok(None);
         };
@@ -225,7 +230,7 @@ impl<'q> Run<'q> {
         let found = lookup::collect(
             &bound.lookup,
             lookup::Reading { view: self.view, span, prepared, meter: &self.meter },
-            lookup::candidates_max(&self.query.tuning, self.view.item_count()),
+            most,
             &mut self.metrics.index_entries,
             &mut tick(self.query, self.steps_left),
         )?;

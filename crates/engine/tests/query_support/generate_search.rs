@@ -37,7 +37,8 @@ pub fn policy(dice: &mut Dice) -> Value {
         indexing["automatic"] = json!(false);
     }
     if !dice.one_in(5) {
-        indexing["vectorIndexes"] = json!([{"path": "/v", "type": "flat"}]);
+        indexing["vectorIndexes"] =
+            json!([{"path": "/v", "type": dice.pick(&["flat", "flat", "quantizedFlat", "diskANN"])}]);
     }
     let embedding = json!({
         "path": "/v",
@@ -133,7 +134,8 @@ fn ranked_texts(dice: &mut Dice) -> String {
 fn vector(dice: &mut Dice) -> String {
     let number = |dice: &mut Dice| match dice.below(4) {
         0 => format!("{}", dice.below(7) as f64 / 7.0),
-        1 => dice.pick(&["1e300", "70000", "1e-9", "0"]).into(),
+        // More than codes can hold; a distance beyond what numbers can would fail the naive query whether its row counts or not.
+        1 => dice.pick(&["1e150", "70000", "1e-9", "0"]).into(),
         _ => format!("{}", dice.below(9) as i64 - 4),
     };
     let parts = if dice.one_in(10) { 2 } else { 3 };
@@ -144,13 +146,28 @@ fn vector(dice: &mut Dice) -> String {
 fn nearest_vectors(dice: &mut Dice) -> String {
     let filter = if dice.one_in(2) { String::new() } else { format!(" WHERE {}", predicate(dice)) };
     let (wanted, top) = (vector(dice), 1 + dice.below(20));
-    let options = dice.pick(&["", "", ", true", ", false, {\"distanceFunction\":\"euclidean\"}"]);
+    // So many are looked at that codes find all of the nearest too.
+    let list = "\"quantizedVectorListMultiplier\":100,\"searchListSizeMultiplier\":100";
+    let options = match dice.below(4) {
+        0 => ", true".to_owned(),
+        1 => format!(", false, {{\"distanceFunction\":\"euclidean\",{list}}}"),
+        _ => format!(", false, {{{list}}}"),
+    };
+    let filter = if dice.one_in(6) { " WHERE IS_DEFINED(c.v)".to_owned() } else { filter };
     let distance = match dice.one_in(4) {
         true => format!("VectorDistance({wanted}, c.v{options})"),
         false => format!("VectorDistance(c.v, {wanted}{options})"),
     };
-    match dice.below(3) {
-        0 => format!("SELECT c.id FROM c{filter} ORDER BY {distance} OFFSET 1 LIMIT {top}"),
+    match dice.below(6) {
+        0 | 1 => format!("SELECT c.id FROM c{filter} ORDER BY {distance} OFFSET 1 LIMIT {top}"),
+        2 => format!("SELECT TOP {top} VALUE c.text FROM c{filter} ORDER BY {distance}"),
+        3 => {
+            let score = distance.replace("VectorDistance", "_VectorScore");
+            let direction = dice.pick(&["", " ASC", " DESC"]);
+            format!(
+                "SELECT TOP {top} c.id, [{{\"item\": {score}}}] AS k FROM c{filter} ORDER BY {score}{direction}"
+            )
+        }
         _ => format!("SELECT TOP {top} c.id, {distance} AS d FROM c{filter} ORDER BY {distance}"),
     }
 }
@@ -244,7 +261,7 @@ pub fn item(dice: &mut Dice, at: usize) -> String {
     }
     if !dice.one_in(6) {
         let vector = match dice.one_in(12) {
-            true => dice.pick(&["null", "[1,\"a\",2]", "[0,0,0]"]).to_owned(),
+            true => dice.pick(&["null", "[1,\"a\",2]", "[0,0,0]", "[]", "[1,2,3,4]", "7"]).to_owned(),
             false => vector(dice),
         };
         members.push(format!("\"v\":{vector}"));

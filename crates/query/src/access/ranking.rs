@@ -25,8 +25,9 @@ use crate::rank::Component;
 pub enum Ranking {
     /// By the score of the text at a place, highest first.
     Text { place: Place, scorer: Scorer },
-    /// By how alike the vector at a place is to another, the nearest first.
-    Vector { place: Place, wanted: Nearest },
+    /// By how alike the vector at a place is to another, the nearest first. What cannot be compared comes before all others,
+    /// or after them.
+    Vector { place: Place, wanted: Nearest, undefined_first: bool },
 }
 
 /// Which vectors are looked for.
@@ -102,7 +103,8 @@ impl Prepared {
                 let wanted = Nearest::new(vector, function, wishes.first())?;
                 // Turned round, the farthest are wanted.
                 let nearest_first = key.descending == (wanted.function != DistanceFunction::Euclidean);
-                nearest_first.then_some(Ranking::Vector { place, wanted })
+                let undefined_first = !key.descending && key.missing.is_none();
+                nearest_first.then_some(Ranking::Vector { place, wanted, undefined_first })
             }
             _ => None,
         }

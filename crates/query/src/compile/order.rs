@@ -18,8 +18,8 @@ pub(crate) struct OrderKey {
     pub descending: bool,
     /// The path in the item, where the key is one.
     pub path: Option<Vec<String>>,
-    /// Rows without it are left out: what cannot be compared with a vector is no answer to which is the nearest.
-    pub required: bool,
+    /// What rows without it sort by, where that is not undefined, which comes before everything.
+    pub missing: Option<f64>,
 }
 
 impl Compiler<'_> {
@@ -50,7 +50,7 @@ impl Compiler<'_> {
                     return Err(not_a_path());
                 }
                 let descending = descends(item.direction);
-                keys.push(OrderKey { node, descending, path: None, required: false });
+                keys.push(OrderKey { node, descending, path: None, missing: None });
                 continue;
             }
             let node = self.expression(&item.expr, &mut None)?;
@@ -73,7 +73,7 @@ impl Compiler<'_> {
     fn order_key(&self, node: Node, direction: Option<Direction>, expr: &Expr) -> Compiled<OrderKey> {
         let descending = descends(direction);
         if let Some(path) = document_path(&node, &self.origins) {
-            return Ok(OrderKey { node, descending, path: Some(path), required: false });
+            return Ok(OrderKey { node, descending, path: Some(path), missing: None });
         }
         if let Node::Call(function, arguments) = &node {
             match function.name {
@@ -83,24 +83,25 @@ impl Compiler<'_> {
                         "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.",
                     ));
                 }
-                // Rewritten queries say how to sort where the weight of a score turns it round.
-                "_VECTORSCORE" if direction.is_some() => {
-                    return Ok(OrderKey { node, descending, path: None, required: true });
-                }
-                // The most similar first: similarities fall, distances rise.
                 "VECTORDISTANCE" | "_VECTORSCORE" => {
                     let euclidean = arguments.get(2).and_then(Node::as_constant).and_then(Value::as_str)
                         == Some("Euclidean");
-                    return Ok(OrderKey { node, descending: !euclidean, path: None, required: true });
+                    // The most similar first: similarities fall, distances rise. Rewritten queries say how to sort where the
+                    // weight of a score turns it round.
+                    let descending = direction.map_or(!euclidean, |_| descending);
+                    // A component of a hybrid query gives the best rows there are, and those without a score are the worst.
+                    let component = function.name == "_VECTORSCORE";
+                    let missing = (component && !descending).then_some(f64::MAX);
+                    return Ok(OrderKey { node, descending, path: None, missing });
                 }
                 "_FULLTEXTSCORE" => {
-                    return Ok(OrderKey { node, descending, path: None, required: false });
+                    return Ok(OrderKey { node, descending, path: None, missing: None });
                 }
                 _ => {}
             }
         }
         if self.is_computed_property(expr) {
-            return Ok(OrderKey { node, descending, path: None, required: false });
+            return Ok(OrderKey { node, descending, path: None, missing: None });
         }
         if matches!(expr.kind, ExprKind::Member(..) | ExprKind::Index(..) | ExprKind::Identifier(_))
             && is_correlated(&node, &self.origins)

@@ -7,7 +7,10 @@
 //!
 //! The list holds *at least* the items that lack the path: those that have got it meanwhile, or are gone, stay on it, and the
 //! reader asks each item anyway. So nothing has to be taken back when a commit fails, and a list that has grown too long is
-//! simply made anew. Lists are not stored; after a restart, and in the children of a split, they begin again.
+//! simply made anew. A reader who found many in vain may take them off (`forget_lacking`). Lists are not stored; after a restart, and in the children of a split, they begin again.
+//!
+//! The same holds for vectors: what cannot be compared has no row, and comes before all distances or after all similarities. A
+//! list is then of the items that do not have as many numbers at the path as the index says.
 //!
 //! Where many items lack the path, the list is of the first of them by number, in which order they are sorted, and says up to
 //! which number. That is enough for who wants the first rows; who goes on behind them looks at everything, for many pages at
@@ -27,7 +30,8 @@ use parking_lot::RwLock;
 
 use super::super::rows::{Base, Totals, decode_item};
 use super::super::{newest, rows};
-use super::view::{PartitionView, PathNumber};
+use super::search::is_vector;
+use super::view::{PartitionView, PathNumber, VectorPath};
 use crate::error::Result;
 use crate::partition::Span;
 
@@ -45,7 +49,7 @@ pub(in crate::partition) struct Absences {
 }
 
 struct List {
-    path: Vec<String>,
+    part: Part,
     /// Numbers and references of items. One that was renamed is there twice.
     items: BTreeSet<(u64, Bytes)>,
     items_max: usize,
@@ -53,6 +57,28 @@ struct List {
     upto: Option<u64>,
     state: State,
     used: AtomicU64,
+}
+
+/// What items may lack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A value at a path of names.
+    Value(Vec<String>),
+    /// A vector at a path of names. `defined`: items that have nothing at all there do not count.
+    Vector { path: Vec<String>, dimensions: usize, defined: bool },
+}
+
+impl Part {
+    /// Whether an item lacks it.
+    pub fn is_missing(&self, body: Raw<'_>) -> bool {
+        let value = |path: &[String]| path.iter().try_fold(body, |value, name| value.get(name));
+        match self {
+            Part::Value(path) => value(path).is_none(),
+            Part::Vector { path, dimensions, defined } => {
+                value(path).map_or(!defined, |value| !is_vector(value, *dimensions))
+            }
+        }
+    }
 }
 
 /// Items that lack a path, or did, by their numbers and in that order.
@@ -80,7 +106,7 @@ impl Absences {
         let lacks = |list: &List| {
             list.upto.is_none_or(|upto| number <= upto)
                 && !list.holds(number, reference)
-                && !has(body, &list.path)
+                && list.part.is_missing(body)
         };
         if !self.lists.read().iter().any(lacks) {
             return;
@@ -124,9 +150,15 @@ impl List {
     }
 }
 
-fn has(body: Raw<'_>, path: &[String]) -> bool {
-    path.iter().try_fold(body, |value, name| value.get(name)).is_some()
+/// The rows of an index that items have unless they lack something.
+#[derive(Clone, Copy)]
+enum Rows<'v> {
+    Values(PathNumber),
+    Vectors(&'v VectorPath),
 }
+
+/// Called now and then; ends what is going on with its error.
+type Tick<'t, E> = dyn FnMut() -> Result<(), E> + 't;
 
 impl PartitionView {
     /// At least the items of a span that lack a path of names, or about so many of them; `None` where it is not known yet.
@@ -137,11 +169,34 @@ impl PartitionView {
         path: &[String],
         span: &Span,
         items_max: usize,
-        tick: &mut dyn FnMut() -> Result<(), E>,
+        tick: &mut Tick<'_, E>,
+    ) -> Result<Option<Lacking>, E> {
+        self.lacking_part(&Part::Value(path.to_vec()), Rows::Values(number), span, items_max, tick)
+    }
+
+    /// The same of the items that lack a vector, which `part` is, at the path of an index.
+    pub(crate) fn lacking_vector<E: From<crate::error::Error>>(
+        &self,
+        vectors: &VectorPath,
+        part: &Part,
+        span: &Span,
+        items_max: usize,
+        tick: &mut Tick<'_, E>,
+    ) -> Result<Option<Lacking>, E> {
+        self.lacking_part(part, Rows::Vectors(vectors), span, items_max, tick)
+    }
+
+    fn lacking_part<E: From<crate::error::Error>>(
+        &self,
+        part: &Part,
+        rows: Rows<'_>,
+        span: &Span,
+        items_max: usize,
+        tick: &mut Tick<'_, E>,
     ) -> Result<Option<Lacking>, E> {
         let absences = &self.shared.index.absences;
         let lsn = self.position().lsn;
-        let known = absences.lists.read().iter().find(|list| list.path == path).map(|list| {
+        let known = absences.lists.read().iter().find(|list| list.part == *part).map(|list| {
             list.used.store(absences.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
             let complete = matches!(list.state, State::Complete { from } if from <= lsn);
             (list.state, list.upto, complete.then(|| list.copy()))
@@ -153,22 +208,22 @@ impl PartitionView {
                 if !worn {
                     return Ok(Some(self.inside(items, span)?));
                 }
-                self.announce(path, items_max)
+                self.announce(part, items_max)
             }
             // An old view.
             Some((State::Complete { .. }, ..)) => return Ok(None),
             Some((State::Announced { after }, ..)) => after,
-            None => self.announce(path, items_max),
+            None => self.announce(part, items_max),
         };
         // What is on its way to the store is neither in this snapshot nor known to those who write from now on.
         if lsn < after {
             return Ok(None);
         }
-        let found = self.search(number, path, items_max, tick)?;
+        let found = self.search(rows, part, items_max, tick)?;
         let from = self.shared.published_lsn();
         let mut lists = absences.lists.write();
         // Another reader may have completed the list, or made room for others; then this one was for this page alone.
-        let announced = |list: &&mut List| list.path == path && list.state == State::Announced { after };
+        let announced = |list: &&mut List| list.part == *part && list.state == State::Announced { after };
         if let Some(list) = lists.iter_mut().find(announced) {
             if found.more {
                 let last = found.items.last().map_or(0, |(number, _)| *number);
@@ -184,40 +239,80 @@ impl PartitionView {
         Ok(Some(self.inside(found, span)?))
     }
 
+    /// Takes items off a list that, as this view has it, lack nothing or are not there. Not while something is on its way to the
+    /// store, which may bring them back.
+    pub(crate) fn forget_lacking(&self, part: &Part, items: &[(u64, Bytes)]) {
+        let absences = &self.shared.index.absences;
+        let lsn = self.position().lsn;
+        let state = self.shared.state.lock();
+        if state.next_lsn - 1 > lsn {
+            return;
+        }
+        let mut lists = absences.lists.write();
+        if let Some(list) = lists.iter_mut().find(|list| list.part == *part)
+            && let State::Complete { from } = &mut list.state
+        {
+            *from = lsn.max(*from);
+            list.items.retain(|item| !items.contains(item));
+            // Who has looked at the list and submits later looks again.
+            absences.announced.fetch_add(1, Ordering::Release);
+        }
+    }
+
     /// Has writers note what lacks a path from now on. Returns the last LSN that was submitted without.
-    fn announce(&self, path: &[String], items_max: usize) -> u64 {
+    fn announce(&self, part: &Part, items_max: usize) -> u64 {
         let absences = &self.shared.index.absences;
         // Writers hold this lock from the first look at the lists until they have submitted.
         let state = self.shared.state.lock();
         let after = state.next_lsn - 1;
         let mut lists = absences.lists.write();
-        lists.retain(|list| list.path != path);
+        lists.retain(|list| list.part != *part);
         if lists.len() >= LISTS_MAX
             && let Some(oldest) = (0..lists.len()).min_by_key(|at| lists[*at].used.load(Ordering::Relaxed))
         {
             lists.swap_remove(oldest);
         }
         let used = AtomicU64::new(absences.uses.fetch_add(1, Ordering::Relaxed));
-        let (path, items) = (path.to_vec(), BTreeSet::new());
-        lists.push(List { path, items, items_max, upto: None, state: State::Announced { after }, used });
+        let (part, items) = (part.clone(), BTreeSet::new());
+        lists.push(List { part, items, items_max, upto: None, state: State::Announced { after }, used });
         absences.announced.fetch_add(1, Ordering::Release);
         after
+    }
+
+    /// How many items have a row.
+    fn count_rows<E: From<crate::error::Error>>(
+        &self,
+        rows: Rows<'_>,
+        tick: &mut Tick<'_, E>,
+    ) -> Result<u64, E> {
+        let mut entries = match rows {
+            Rows::Values(number) => {
+                self.entries(number, &ValueRange::defined(), &Span::All, Direction::Forward, None)
+            }
+            Rows::Vectors(vectors) => {
+                if let Some(count) = self.graph_vectors(vectors)? {
+                    return Ok(count);
+                }
+                self.vector_entries(vectors, &Span::All)
+            }
+        };
+        let mut count = 0;
+        while entries.next_entry()?.is_some() {
+            tick()?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// The items of the snapshot that have no entry; the first of them where there are many.
     fn search<E: From<crate::error::Error>>(
         &self,
-        number: PathNumber,
-        path: &[String],
+        rows: Rows<'_>,
+        part: &Part,
         items_max: usize,
-        tick: &mut dyn FnMut() -> Result<(), E>,
+        tick: &mut Tick<'_, E>,
     ) -> Result<Lacking, E> {
-        let mut entries = self.entries(number, &ValueRange::defined(), &Span::All, Direction::Forward, None);
-        let mut with = 0;
-        while entries.next_entry()?.is_some() {
-            tick()?;
-            with += 1;
-        }
+        let with = self.count_rows(rows, tick)?;
         // The snapshot's own count: what the partition has now may be another.
         let lacking = self.stored_items()?.saturating_sub(with);
         // The one with the largest number is on top, and goes when there are too many.
@@ -230,7 +325,7 @@ impl PartitionView {
         {
             tick()?;
             let item = decode_item(row.value)?;
-            if has(item.body(), path) {
+            if !part.is_missing(item.body()) {
                 continue;
             }
             found += 1;
@@ -265,13 +360,12 @@ impl PartitionView {
 
     /// Those of a list that lie in a span.
     fn inside(&self, mut lacking: Lacking, span: &Span) -> Result<Lacking> {
-        let Span::Epk { min, max } = span else { return Ok(lacking) };
-        let range = keys::items_in_epk_range(min.as_bytes(), max.as_bytes());
-        let bounds = (range.start.clone(), range.end.clone());
+        if matches!(span, Span::All) {
+            return Ok(lacking);
+        }
         let mut inside = Vec::with_capacity(lacking.items.len());
         for (number, reference) in lacking.items.drain(..) {
-            let key = self.item_key(&reference)?;
-            if std::ops::RangeBounds::contains(&bounds, &key) {
+            if self.is_inside(span, &reference)? {
                 inside.push((number, reference));
             }
         }

@@ -38,7 +38,7 @@ use orrery_model::Raw;
 use orrery_storage::{Direction, Snapshot, Table, keys};
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use absent::Lacking;
+pub(crate) use absent::{Lacking, Part};
 pub use entries::{Entries, Entry, EntryView};
 pub use estimate::Estimate;
 pub use graph::{GraphPath, TouchedVector};

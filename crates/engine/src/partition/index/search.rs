@@ -153,7 +153,7 @@ impl Maker<'_, '_> {
 
     /// Adds the row of a vector.
     fn vector(&mut self, index: &VectorIndex, value: Raw<'_>, to: &mut SearchRows) {
-        if value.kind() != Kind::Array || value.len() != index.dimensions as usize {
+        if !is_vector(value, index.dimensions as usize) {
             return;
         }
         let parts: Option<Vec<f64>> = value.elements().map(|part| Some(part.as_number()?.as_f64())).collect();
@@ -280,6 +280,13 @@ impl Maker<'_, '_> {
         }
         true
     }
+}
+
+/// Whether a value is one that a vector index has a row for.
+pub(super) fn is_vector(value: Raw<'_>, dimensions: usize) -> bool {
+    value.kind() == Kind::Array
+        && value.len() == dimensions
+        && value.elements().all(|part| part.as_number().is_some())
 }
 
 /// The value below which all shapes of an index lie.

@@ -1,5 +1,7 @@
 //! Graphs as queries see them.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use orrery_index::{Metric, prefix_end};
 use orrery_storage::{Direction, Table, keys};
@@ -7,9 +9,12 @@ use orrery_storage::{Direction, Table, keys};
 use super::super::entries::{Entries, Entry, Shape};
 use super::super::view::{PartitionView, VectorPath};
 use super::{GONE, Graph, decode_node, words};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::partition::Span;
 use crate::partition::rows::damaged;
+
+/// The part of all vectors up to which those that the graph has not looked at are asked for one by one, to count all.
+const COUNTED_PART: u64 = 8;
 
 /// A graph in the snapshot of a view.
 pub struct GraphPath {
@@ -82,6 +87,42 @@ impl PartitionView {
     ) -> Option<Entries<'_>> {
         let after = graph.graph.codes_to.as_ref()?;
         Some(self.vector_entries_after(vectors, span, Some(after)))
+    }
+
+    /// How many vectors there are, as far as the graph tells without looking at each: not while it is begun, and not when much was
+    /// written since it was last worked on.
+    pub(in super::super) fn graph_vectors(&self, vectors: &VectorPath) -> Result<Option<u64>> {
+        let Some(path) = vectors.path().filter(|_| vectors.is_graph) else { return Ok(None) };
+        let Some(row) = self.snapshot().get(Table::Index, &keys::index::graph(path))? else {
+            return Ok(None);
+        };
+        let graph = Graph::decode(&row).filter(|graph| !graph.dropping && graph.codes_to.is_none());
+        let Some(graph) = graph.map(|graph| GraphPath { path, graph }) else { return Ok(None) };
+        let looks_max = graph.nodes() / COUNTED_PART;
+        let [mut odd, mut touched] = self.touched_entries(&graph, &Span::All);
+        let mut count = graph.nodes();
+        let mut looks = 0;
+        while odd.next_entry()?.is_some() {
+            (count, looks) = (count + 1, looks + 1);
+        }
+        let mut waiting: HashSet<Bytes> = HashSet::new();
+        while let Some(entry) = touched.next_entry()? {
+            looks += 1;
+            if looks > looks_max {
+                return Ok(None);
+            }
+            waiting.insert(entry.reference_bytes());
+        }
+        for reference in waiting {
+            let has =
+                |key: Bytes| Ok::<u64, Error>(u64::from(self.snapshot().get(Table::Index, &key)?.is_some()));
+            let mut code = Vec::with_capacity(keys::index::HEAD_BYTES + reference.len());
+            keys::index::push_code_head(&mut code, path);
+            code.extend_from_slice(&reference);
+            // What the graph knew of it is not what there is.
+            count = (count + has(code.into())?).saturating_sub(has(keys::index::node_of(path, &reference))?);
+        }
+        Ok(Some(count))
     }
 
     /// The item of a node, and its code; `None` when the node is gone.
