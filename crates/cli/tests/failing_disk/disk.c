@@ -71,6 +71,16 @@ ssize_t write(int file, const void *bytes, size_t count) {
     return real(file, bytes, count);
 }
 
+int fallocate64(int file, int mode, off64_t offset, off64_t size) {
+    static int (*real)(int, int, off64_t, off64_t);
+    if (!real) real = dlsym(RTLD_NEXT, "fallocate64");
+    if (fails("full")) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return has_room(file, offset + size) ? real(file, mode, offset, size) : -1;
+}
+
 int ftruncate64(int file, off64_t size) {
     static int (*real)(int, off64_t);
     if (!real) real = dlsym(RTLD_NEXT, "ftruncate64");
