@@ -192,6 +192,7 @@ impl Field<'_> {
             for number in 0..beside.attackers {
                 let tally = &tally;
                 scope.spawn(move || {
+                    attacker::make_room();
                     let mut attacker = Attacker::new(address, number, seed, until, tally);
                     while !attacker.over() {
                         if (beside.strike)(&mut attacker).is_err() && !attacker.over() {
