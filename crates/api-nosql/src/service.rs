@@ -64,8 +64,9 @@ pub struct RequestSummary {
     pub charge_ru: f64,
 }
 
-/// Runs work that may keep a thread busy for long: pages of scans. A server on an event loop makes room for others.
-pub type Lengthy = fn(&mut dyn FnMut());
+/// Runs work that may keep a thread busy for long: pages of scans. A server on an event loop makes room for others, and may
+/// do the work on another thread.
+pub type Lengthy = fn(&mut (dyn FnMut() + Send));
 
 /// The API for one account.
 pub struct Service {
@@ -438,11 +439,17 @@ const BODY_IN_PLACE_BYTES: usize = 32 * 1024;
 
 /// Does what is done at once for a large body, up to the first thing to wait for, as [`Context::lengthy`] work. Takes the work by
 /// reference, because it is some kilobytes.
-async fn unhurried<T>(context: &Context<'_>, mut work: Pin<&mut impl Future<Output = T>>) -> T {
+async fn unhurried<T: Send>(
+    context: &Context<'_>,
+    mut work: Pin<&mut (impl Future<Output = T> + Send)>,
+) -> T {
     let mut begun = context.body.len() <= BODY_IN_PLACE_BYTES;
-    poll_fn(|waker| match std::mem::replace(&mut begun, true) {
-        false => context.lengthy(|| work.as_mut().poll(waker)),
-        true => work.as_mut().poll(waker),
+    poll_fn(|task| match std::mem::replace(&mut begun, true) {
+        false => {
+            let waker = task.waker();
+            context.lengthy(|| work.as_mut().poll(&mut std::task::Context::from_waker(waker)))
+        }
+        true => work.as_mut().poll(task),
     })
     .await
 }
@@ -486,7 +493,7 @@ impl<'a> Context<'a> {
 
     /// Runs what may take long where it holds up nobody. Handing over costs as much as a short query, so whoever can tell
     /// runs short work in place.
-    pub fn lengthy<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn lengthy<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let (mut work, mut result) = (Some(work), None);
         (self.service.lengthy)(&mut || result = work.take().map(|work| work()));
         result.expect("the server runs what it is given")

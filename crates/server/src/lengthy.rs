@@ -1,9 +1,17 @@
-//! How many long pieces of work run at one time, and that they take turns.
+//! Long pieces of work: how many run at one time, that they take turns, and that short requests go before them.
 //!
 //! A page that scans keeps its thread; the runtime hands the other requests of that thread to a new one. Without a limit a
 //! few hundred such pages would take every thread that there may be, and with them the ones that answer short requests. So
 //! some of them run and the others wait, in the order in which they came; how many may wait is bounded where requests come in
 //! (`dispatch`).
+//!
+//! ```text
+//! worker        gives its other requests away ─> waits for a turn ─> waits for the work ─> goes on with the request
+//! long thread                                                        ─> works, below the priority of workers
+//! ```
+//!
+//! Those that run do so on threads of their own (`long_threads`), to which the system prefers those that answer short
+//! requests: a point read finds a processor although long work keeps all of them busy.
 //!
 //! Work that runs for long asks now and then whether its client is still there. On that occasion it passes its turn on, if
 //! it has had it for `SLICE` and somebody waits, and queues up again: a query of a minute holds up one of a
@@ -12,13 +20,16 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// Long pieces of work at one time, for each thread that answers requests: some wait for the disk. More would only compete
-/// with short requests for the processors.
+use crate::long_threads;
+
+/// Long pieces of work at one time, for each thread that answers requests: some wait for the disk. More would only hold more
+/// memory.
 const RUNNING_PER_WORKER: usize = 2;
 const RUNNING_MIN: usize = 4;
 const SLICE: Duration = Duration::from_millis(100);
@@ -39,14 +50,17 @@ pub fn set_workers(workers: usize) {
 }
 
 /// Runs work that may take long, when its turn comes, and lets others have this thread's requests meanwhile.
-pub fn run(work: &mut dyn FnMut()) {
+pub fn run(work: &mut (dyn FnMut() + Send)) {
     if INSIDE.get().is_some() {
         // A part of long work that has its turn already.
         return work();
     }
     tokio::task::block_in_place(|| {
         let _turn = GATE.enter(RUNNING_MAX.load(Relaxed));
-        work();
+        long_threads::run(&mut || {
+            INSIDE.set(Some(Instant::now()));
+            work();
+        });
     });
 }
 
@@ -55,31 +69,31 @@ pub fn pause() {
     GATE.pause(SLICE, PAUSE_MAX);
 }
 
-struct Gate {
-    state: Mutex<State>,
-    passed_on: Condvar,
-}
+struct Gate(Mutex<State>);
 
 struct State {
     running: usize,
-    /// The numbers of those that wait, in their order.
-    waiting: VecDeque<u64>,
-    /// Those among them whose turn has come, and who have not noticed yet.
-    called: Vec<u64>,
-    next_number: u64,
+    /// Those that wait, in their order.
+    waiting: VecDeque<Arc<Waiting>>,
+}
+
+/// One that waits. Each is woken by itself: a hundred that wake up to see whose turn it is take longer than most turns.
+#[derive(Default)]
+struct Waiting {
+    called: AtomicBool,
+    wake: Condvar,
 }
 
 impl Gate {
     const fn new() -> Gate {
-        let state = State { running: 0, waiting: VecDeque::new(), called: Vec::new(), next_number: 0 };
-        Gate { state: Mutex::new(state), passed_on: Condvar::new() }
+        Gate(Mutex::new(State { running: 0, waiting: VecDeque::new() }))
     }
 
     fn enter(&self, running_max: usize) -> Turn<'_> {
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         match state.running < running_max {
             true => state.running += 1,
-            false => drop(self.wait(&mut state, None)),
+            false => drop(wait(&mut state, None)),
         }
         INSIDE.set(Some(Instant::now()));
         Turn(self)
@@ -89,48 +103,48 @@ impl Gate {
         if INSIDE.get().is_none_or(|since| since.elapsed() < slice) {
             return;
         }
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         if !state.waiting.is_empty() {
-            self.pass_on(&mut state);
-            if !self.wait(&mut state, Some(Instant::now() + pause_max)) {
+            state.pass_on();
+            if !wait(&mut state, Some(Instant::now() + pause_max)) {
                 state.running += 1; // One more than there should be, until one of them ends.
             }
         }
         INSIDE.set(Some(Instant::now()));
     }
+}
 
-    /// Waits to be called. False: until the deadline in vain.
-    fn wait(&self, state: &mut MutexGuard<'_, State>, deadline: Option<Instant>) -> bool {
-        let number = state.next_number;
-        state.next_number += 1;
-        state.waiting.push_back(number);
-        loop {
-            let late = match deadline {
-                Some(deadline) => self.passed_on.wait_until(state, deadline).timed_out(),
-                None => {
-                    self.passed_on.wait(state);
-                    false
-                }
-            };
-            if let Some(at) = state.called.iter().position(|called| *called == number) {
-                state.called.swap_remove(at);
-                return true;
+/// Waits to be called. False: until the deadline in vain.
+fn wait(state: &mut MutexGuard<'_, State>, deadline: Option<Instant>) -> bool {
+    let waiting = Arc::new(Waiting::default());
+    state.waiting.push_back(waiting.clone());
+    loop {
+        let late = match deadline {
+            Some(deadline) => waiting.wake.wait_until(state, deadline).timed_out(),
+            None => {
+                waiting.wake.wait(state);
+                false
             }
-            if late {
-                state.waiting.retain(|waiting| *waiting != number);
-                return false;
-            }
+        };
+        if waiting.called.load(Relaxed) {
+            return true;
+        }
+        if late {
+            state.waiting.retain(|other| !Arc::ptr_eq(other, &waiting));
+            return false;
         }
     }
+}
 
+impl State {
     /// Gives a turn back. Passed on instead, if somebody waits, so that nobody who comes now is faster.
-    fn pass_on(&self, state: &mut State) {
-        match state.waiting.pop_front() {
+    fn pass_on(&mut self) {
+        match self.waiting.pop_front() {
             Some(next) => {
-                state.called.push(next);
-                self.passed_on.notify_all();
+                next.called.store(true, Relaxed);
+                next.wake.notify_one();
             }
-            None => state.running -= 1,
+            None => self.running -= 1,
         }
     }
 }
@@ -140,7 +154,7 @@ struct Turn<'a>(&'a Gate);
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         INSIDE.set(None);
-        self.0.pass_on(&mut self.0.state.lock());
+        self.0.0.lock().pass_on();
     }
 }
 
@@ -149,8 +163,8 @@ mod tests {
     use super::*;
 
     fn is_at_rest(gate: &Gate) -> bool {
-        let state = gate.state.lock();
-        state.running == 0 && state.waiting.is_empty() && state.called.is_empty()
+        let state = gate.0.lock();
+        state.running == 0 && state.waiting.is_empty()
     }
 
     #[test]

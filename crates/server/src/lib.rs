@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod listener;
 pub mod log;
+mod long_threads;
 pub mod memory;
 pub mod metrics;
 pub mod open_files;

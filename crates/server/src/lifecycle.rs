@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::{Config, Durability, LogFormat, TlsMode};
+use crate::limits::POLLS_BETWEEN_EVENTS;
 use crate::log::{self, LogSink};
 use crate::open_files;
 use crate::server::{Bound, Server};
@@ -36,6 +37,7 @@ pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
         .enable_io()
         .enable_time()
         .thread_name("worker")
+        .event_interval(POLLS_BETWEEN_EVENTS)
         .build()
         .context("cannot start the worker threads")?;
     let result = runtime.block_on(run(config, &sink));

@@ -44,8 +44,19 @@ pub const HTTP2_PENDING_RESETS_MAX: usize = 20;
 pub const HTTP2_ERROR_RESETS_MAX: usize = 128;
 /// What hyper buffers of an answer for each HTTP/2 stream.
 pub const HTTP2_SEND_BUFFER_BYTES_MAX: usize = 128 * 1024;
+/// Bytes that count as one operation more of a connection, of which the runtime allows 128 before others have the thread: heads
+/// of streams are small and much work, answers are copied. Either is about half a millisecond.
+pub const READ_STEP_BYTES: usize = 32;
+pub const WRITE_STEP_BYTES: usize = 4096;
+/// As much as is read without counting where requests come one after the other: a usual one.
+pub const READ_IN_PLACE_BYTES: usize = 4096;
+/// Polls of tasks after which a thread looks for what has arrived. Each may take half a millisecond.
+pub const POLLS_BETWEEN_EVENTS: u32 = 16;
 /// Connections that wait in the kernel to be accepted.
 pub const ACCEPT_BACKLOG: u32 = 1024;
+/// Connections that are accepted before others have the thread: a flood of newcomers waits in the kernel, not in the queue
+/// that requests of others are in.
+pub const ACCEPTED_AT_ONCE: usize = 8;
 /// Pause after a failed accept (no file descriptors left): trying at once would spin.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Operations that metrics tell apart; later names count as `other`.

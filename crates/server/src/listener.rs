@@ -27,8 +27,8 @@ use crate::client::answered_aside;
 use crate::config::TlsMode;
 use crate::dispatch::{Dispatcher, HungUp};
 use crate::limits::{
-    ACCEPT_BACKLOG, ACCEPT_PAUSE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_ERROR_RESETS_MAX,
-    HTTP2_PENDING_RESETS_MAX, HTTP2_SEND_BUFFER_BYTES_MAX, HTTP2_STREAM_WINDOW_BYTES,
+    ACCEPT_BACKLOG, ACCEPT_PAUSE, ACCEPTED_AT_ONCE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES,
+    HTTP2_ERROR_RESETS_MAX, HTTP2_PENDING_RESETS_MAX, HTTP2_SEND_BUFFER_BYTES_MAX, HTTP2_STREAM_WINDOW_BYTES,
     STREAMS_PER_CONNECTION_MAX,
 };
 use crate::stream::{Spoken, Stream};
@@ -53,7 +53,10 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Accepts until the future is dropped.
 pub async fn accept<A: Api>(listener: TcpListener, port: Arc<Port<A>>) {
-    loop {
+    for number in 1.. {
+        if number % ACCEPTED_AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
         let (tcp, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {

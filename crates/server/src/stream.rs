@@ -2,6 +2,9 @@
 //!
 //! Plain HTTP/1.1, HTTP/2 and TLS share a port; the first bytes tell them apart. They are read once, kept, and given back
 //! to whoever reads next, so telling apart costs one small copy per connection and nothing per request.
+//!
+//! A connection with much to read or to write lets others have its thread in between. The runtime sees to that by counting
+//! operations, and an operation may be half a megabyte of pages, or the heads of fifty streams; so here bytes count too.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +13,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::coop;
 
+use crate::limits::{READ_IN_PLACE_BYTES, READ_STEP_BYTES, WRITE_STEP_BYTES};
 use crate::watch::Watch;
 
 /// What every HTTP/2 client sends first.
@@ -81,9 +86,26 @@ impl AsyncRead for Stream {
             }
             return Poll::Ready(Ok(()));
         }
+        let before = buffer.filled().len();
         ready!(Pin::new(&mut self.tcp).poll_read(context, buffer))?;
         self.watch.bytes_arrived();
+        let bytes = buffer.filled().len() - before;
+        if bytes > READ_IN_PLACE_BYTES || self.watch.is_multiplexed() {
+            spend(context, bytes.div_ceil(READ_STEP_BYTES));
+        }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Takes operations from those that this task may do before others have its thread. The next one after the last waits.
+fn spend(context: &mut Context<'_>, operations: usize) {
+    for _ in 0..operations {
+        if !coop::has_budget_remaining() {
+            break;
+        }
+        if let Poll::Ready(operation) = coop::poll_proceed(context) {
+            operation.made_progress();
+        }
     }
 }
 
@@ -93,7 +115,9 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write(context, bytes)
+        let written = ready!(Pin::new(&mut self.tcp).poll_write(context, bytes))?;
+        spend(context, written / WRITE_STEP_BYTES);
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -101,7 +125,9 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write_vectored(context, slices)
+        let written = ready!(Pin::new(&mut self.tcp).poll_write_vectored(context, slices))?;
+        spend(context, written / WRITE_STEP_BYTES);
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -106,6 +106,10 @@ impl Watch {
         self.enter(IDLE);
     }
 
+    pub fn is_multiplexed(&self) -> bool {
+        self.multiplexed.load(Relaxed)
+    }
+
     pub fn request_began(&self) {
         self.requests.fetch_add(1, Relaxed);
         self.served.store(true, Relaxed);

@@ -95,19 +95,27 @@ fn page(
         }
     };
     let size = PageSize { rows, bytes: PAGE_BYTES_MAX };
-    let page = if partitions.shares.len() > 1 || plan.is_some() {
-        // Several partitions, and their rows to be merged.
-        context.lengthy(|| merged.page(&mut partitions, start, size))
-    } else {
-        partitions.lengthy = Some(context.service.lengthy());
-        merged.page(&mut partitions, start, size)
+    let read = |partitions: &mut Partitions<'_>, start: Option<MergePosition>| {
+        let (page, next) = merged.page(partitions, start, size).map_err(|error| match error {
+            MergeError::Foreign => continuation::invalid(),
+            MergeError::Share(error) => error,
+        })?;
+        let next = next.map(|next| header_of(context, &merged, partitions, mark(), &next));
+        answer(context, partitions, scope, &page, next)
     };
-    let (page, next) = page.map_err(|error| match error {
-        MergeError::Foreign => continuation::invalid(),
-        MergeError::Share(error) => error,
-    })?;
-    let next = next.map(|next| header_of(context, &merged, &partitions, mark(), &next));
-    answer(context, &partitions, scope, &page, next)
+    // Several partitions have rows to be merged; of one it shows how long it takes.
+    if partitions.shares.len() == 1 && plan.is_none() && prepared.is_steady() {
+        partitions.lengthy = Some(context.service.lengthy());
+        partitions.gives_up = true;
+        let answered = read(&mut partitions, start.clone());
+        if !partitions.gave_up() {
+            return answered;
+        }
+        partitions.lengthy = None;
+        partitions.gives_up = false;
+    }
+    // All of it, to the last byte of the answer and to the freeing of its rows.
+    context.lengthy(|| read(&mut partitions, start))
 }
 
 /// Where the merged rows of a query are kept.

@@ -29,6 +29,9 @@ use crate::service::Context;
 const BODY_IN_PLACE_BYTES: usize = 8 * 1024;
 
 /// Runs a query on the thread of its request only if its text is short; how long it then runs is another question.
-pub fn by_length(context: &Context<'_>, run: impl FnOnce(&Context<'_>) -> Result<Answer>) -> Result<Answer> {
+pub fn by_length(
+    context: &Context<'_>,
+    run: impl FnOnce(&Context<'_>) -> Result<Answer> + Send,
+) -> Result<Answer> {
     if context.body.len() > BODY_IN_PLACE_BYTES { context.lengthy(|| run(context)) } else { run(context) }
 }

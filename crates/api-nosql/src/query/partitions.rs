@@ -5,7 +5,7 @@
 //! run on threads of their own, as many as the query wants and the process has left to give; with none left they run
 //! one after the other, which changes the time it takes and nothing else.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -133,6 +133,9 @@ pub struct Partitions<'a> {
     pub explained: bool,
     /// How to run what takes long, unless the whole request is run that way.
     pub lengthy: Option<Lengthy>,
+    /// Whether the first page gives up instead, for the whole request to be run that way.
+    pub gives_up: bool,
+    gave_up: AtomicBool,
     /// The partitions that have let the request in; each is asked once, however many pages it gives.
     admitted: Vec<u32>,
     at: Option<Position>,
@@ -165,6 +168,8 @@ impl<'a> Partitions<'a> {
             budget: (*context.budget).clone(),
             explained: false,
             lengthy: None,
+            gives_up: false,
+            gave_up: AtomicBool::new(false),
             at: None,
             figures,
             insight: Insight::default(),
@@ -301,6 +306,11 @@ impl<'a> Partitions<'a> {
         &self.insight
     }
 
+    /// Whether the first page took too long to be read in place. Nothing was counted or charged for it then.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up.load(Ordering::Relaxed)
+    }
+
     fn ask(&self, ask: &Ask<'_>) -> Answered {
         let Some(share) = self.shares.get(ask.share) else {
             return Err(defect("A query asked for a partition that it does not have."));
@@ -317,6 +327,7 @@ impl<'a> Partitions<'a> {
             budget: &self.budget,
             explained: self.explained,
             lengthy: self.lengthy,
+            gave_up: (self.gives_up && self.at.is_none()).then_some(&self.gave_up),
         };
         query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
     }

@@ -3,6 +3,7 @@
 //! The engine runs the page; what is here tells it what the wire adds to items, how much fits on a page and how long it may
 //! take, and puts its failures into words.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use orrery_budget::Budget;
@@ -23,6 +24,9 @@ use crate::{continuation, items};
 
 /// Steps that a page takes on the thread of its request, about a millisecond; what takes more is run again, handed over.
 const STEPS_IN_PLACE: u64 = 4_000;
+
+/// Where items are larger than this on the average, one that has to be read from a file takes about as long by itself.
+const ITEM_IN_PLACE_BYTES: u64 = 128 * 1024;
 
 /// A page, where the share stood when it was read, and how it was made.
 pub type Answered = Result<(SharePage, Position, Insight)>;
@@ -45,6 +49,8 @@ pub struct ShareQuery<'a> {
     pub explained: bool,
     /// How to run a page that turns out to take long. `None`: the caller has seen to that.
     pub lengthy: Option<Lengthy>,
+    /// Told instead, when the caller wants to run more than the page that way.
+    pub gave_up: Option<&'a AtomicBool>,
 }
 
 impl ShareQuery<'_> {
@@ -60,7 +66,9 @@ impl ShareQuery<'_> {
         let [partition] = &partitions[..] else {
             return Err(self.refused(orrery_engine::Error::internal("A share is more than one partition.")));
         };
-        let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| STEPS_IN_PLACE);
+        let usage = partition.usage();
+        let short = self.prepared.is_steady() && usage.size_bytes / usage.items.max(1) <= ITEM_IN_PLACE_BYTES;
+        let steps = self.lengthy.filter(|_| short).map(|_| STEPS_IN_PLACE);
         let mut query = PartitionQuery {
             prepared: self.prepared,
             span: &span,
@@ -84,7 +92,9 @@ impl ShareQuery<'_> {
         if steps.is_some() || self.lengthy.is_none() {
             page = partition.query(&query, &mut |row| rows.push(row));
         }
-        if let (Err(QueryFailure::Lengthy), Some(lengthy)) = (&page, self.lengthy) {
+        if let (Err(QueryFailure::Lengthy), Some(gave_up)) = (&page, self.gave_up) {
+            gave_up.store(true, Relaxed);
+        } else if let (Err(QueryFailure::Lengthy), Some(lengthy)) = (&page, self.lengthy) {
             // From the beginning: what was done so far is little.
             query.limits.steps = None;
             lengthy(&mut || {

@@ -39,6 +39,10 @@ const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Steps of a page that finding an item takes, and as many bytes of it as are another step.
 const LOAD_STEPS: u64 = 4;
 const STEP_BYTES: u64 = 512;
+/// Bytes of rows that are a step: they are written into new memory, put together to an answer, and sent.
+const ROW_STEP_BYTES: u64 = 128;
+/// A row that is an item of this size is paid for before it is written.
+const LARGE_ROW_BYTES: usize = 64 * 1024;
 
 pub(super) const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
 
@@ -470,15 +474,21 @@ impl<'q> Run<'q> {
     }
 
     fn push_row(&mut self, execution: &mut Execution<'q>, item: &Item, document: Raw<'_>) -> Ran<Flow> {
+        let large = item.document.len() > LARGE_ROW_BYTES && self.query.prepared.is_whole_item();
+        if large {
+            self.spend(item.document.len() as u64 / ROW_STEP_BYTES)?;
+        }
         let system = SystemOf { item, system: self.query.system };
         let out = &mut self.out;
+        let written = out.size_bytes();
         let before = execution.matched();
         let row = system.row_of(document);
         let began = self.meter.steps();
         self.meter.allow_steps(self.steps_left);
         let flow = execution.push_numbered(row, item.number, &mut |json| out.take(json))?;
+        let written = if large { 0 } else { self.out.size_bytes() - written };
         self.check_out()?;
-        self.spend(self.meter.steps() - began)?;
+        self.spend(self.meter.steps() - began + written as u64 / ROW_STEP_BYTES)?;
         self.metrics.matched_items += execution.matched() - before;
         Ok(flow)
     }
