@@ -44,12 +44,15 @@ const MAP: &[Place] = &[
         ],
     },
     Place { name: "orrery-script", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
+    // What an api and the server are to each other. Knows neither the engine nor any protocol.
+    Place { name: "orrery-api", synchronous: false, may_use: &["orrery-budget"] },
     // A protocol translates for the engine. It never reaches around it to the store, nor over to another protocol.
     // Scripts are part of this one: what they see of items (links, rids, error texts) is its own.
     Place {
         name: "orrery-api-nosql",
         synchronous: false,
         may_use: &[
+            "orrery-api",
             "orrery-budget",
             "orrery-engine",
             "orrery-script",
@@ -61,7 +64,14 @@ const MAP: &[Place] = &[
     Place {
         name: "orrery-server",
         synchronous: false,
-        may_use: &["orrery-api-nosql", "orrery-budget", "orrery-engine", "orrery-storage", "orrery-model"],
+        may_use: &[
+            "orrery-api",
+            "orrery-api-nosql",
+            "orrery-budget",
+            "orrery-engine",
+            "orrery-storage",
+            "orrery-model",
+        ],
     },
     Place {
         name: "orrery",
@@ -74,6 +84,7 @@ const MAP: &[Place] = &[
         name: "orrery-fuzzing",
         synchronous: false,
         may_use: &[
+            "orrery-api",
             "orrery-api-nosql",
             "orrery-budget",
             "orrery-engine",

@@ -56,14 +56,13 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
 
 /// `scheme://host:port/` as the client sees this server.
 fn endpoint(context: &Context<'_>) -> String {
-    let tls = context.connection.is_some_and(|connection| connection.tls);
+    let tls = context.connection.tls;
     let host = context
         .text(HOST)
         .or_else(|| context.uri.authority().map(|authority| authority.as_str()))
         .filter(|host| is_plain(host))
         .map(str::to_owned)
-        .or_else(|| context.connection.map(|connection| connection.local.to_string()))
-        .unwrap_or_else(|| "127.0.0.1".to_owned());
+        .unwrap_or_else(|| context.connection.local.to_string());
     endpoint_of(&host, tls)
 }
 

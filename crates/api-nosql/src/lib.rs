@@ -51,7 +51,6 @@ mod paging;
 mod partition_key_delete;
 mod patch;
 mod permissions;
-mod presence;
 mod query;
 mod ranges;
 mod request_budget;
@@ -68,12 +67,11 @@ mod throughput;
 mod users;
 mod write;
 
-pub use actions::{OPERATIONS, is_query, may_take_long};
+pub use actions::{OPERATIONS, is_query};
 pub use config::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY,
     QUERY_PAGE_TIME_DEFAULT, REQUEST_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
-pub use presence::Presence;
-pub use service::{BODY_BYTES_MAX, Connection, Lengthy, RequestSummary, Service, body_too_large, overloaded};
+pub use service::{BODY_BYTES_MAX, Service};
 pub use support::{SUPPORT, State, Support, support_table};

@@ -9,15 +9,14 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use orrery_api::Client;
 use orrery_budget::{Budget, Limits, MemoryPool};
 use orrery_query::limits::HELD_BYTES_MAX;
-
-use crate::presence::Presence;
 
 pub(crate) struct RequestBudget<'a> {
     pool: &'a Arc<MemoryPool>,
     deadline: Option<Instant>,
-    presence: Option<&'a Presence>,
+    client: &'a Client,
     made: OnceLock<Budget>,
 }
 
@@ -25,9 +24,9 @@ impl<'a> RequestBudget<'a> {
     pub fn new(
         pool: &'a Arc<MemoryPool>,
         deadline: Option<Instant>,
-        presence: Option<&'a Presence>,
+        client: &'a Client,
     ) -> RequestBudget<'a> {
-        RequestBudget { pool, deadline, presence, made: OnceLock::new() }
+        RequestBudget { pool, deadline, client, made: OnceLock::new() }
     }
 
     /// The budget, if anybody has asked for it.
@@ -43,9 +42,10 @@ impl Deref for RequestBudget<'_> {
         self.made.get_or_init(|| {
             let limits =
                 Limits { memory_bytes: HELD_BYTES_MAX, deadline: self.deadline, ..Limits::default() };
-            let is_gone = self.presence.cloned().map(|presence| -> Box<dyn Fn() -> bool + Send + Sync> {
-                Box::new(move || presence.is_gone())
-            });
+            let is_gone = match self.client.clone() {
+                Client::Unknown => None,
+                client => Some(Box::new(move || client.is_gone()) as Box<dyn Fn() -> bool + Send + Sync>),
+            };
             Budget::with(self.pool.clone(), limits, is_gone)
         })
     }
@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn it_is_made_by_the_first_who_asks() {
         let pool = MemoryPool::new(1 << 30);
-        let presence = Presence::new(|| true);
-        let budget = RequestBudget::new(&pool, Some(Instant::now()), Some(&presence));
+        let client = Client::new(|| true);
+        let budget = RequestBudget::new(&pool, Some(Instant::now()), &client);
         assert!(budget.made().is_none());
         let held = budget.hold(1 << 20).unwrap();
         assert_eq!(budget.made().unwrap().used_bytes(), 1 << 20);

@@ -10,7 +10,6 @@
 //! might exist is looked up only for callers who have been recognised.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -18,7 +17,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use orrery_budget::MemoryPool;
+use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
 use orrery_engine::{Account, Container, Database, HELD_RESULTS_BYTES_MAX, HeldResults, Ref};
 
 use crate::access::{self, Limits};
@@ -29,7 +28,6 @@ use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, s
 use crate::faults::Faults;
 use crate::generation::ClientGeneration;
 use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
-use crate::presence::Presence;
 use crate::request_budget::RequestBudget;
 use crate::rid::{ContainerRid, Rid};
 use crate::routes::{Path, Resource};
@@ -46,28 +44,6 @@ pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest activity id that is echoed; others get one of ours.
 const ACTIVITY_BYTES_MAX: usize = 64;
 
-/// What the server knows about where a request came from. Put it into the extensions of the request.
-#[derive(Clone, Debug)]
-pub struct Connection {
-    pub tls: bool,
-    pub local: SocketAddr,
-    pub peer: SocketAddr,
-    /// Tells whether the client is still there, where the server can.
-    pub presence: Presence,
-}
-
-/// What the server may want to log and count. Found in the extensions of the response.
-#[derive(Clone, Debug)]
-pub struct RequestSummary {
-    pub operation: &'static str,
-    pub substatus: Option<u32>,
-    pub charge_ru: f64,
-}
-
-/// Runs work that may keep a thread busy for long: pages of scans. A server on an event loop makes room for others, and may
-/// do the work on another thread.
-pub type Lengthy = fn(&mut (dyn FnMut() + Send));
-
 /// The API for one account.
 pub struct Service {
     pub(crate) account: Arc<Account>,
@@ -80,6 +56,36 @@ pub struct Service {
     pub(crate) statements: query::Statements,
     faults: Arc<Faults>,
     lengthy: Lengthy,
+}
+
+impl HttpApi for Service {
+    fn name(&self, _: &Uri) -> &'static str {
+        "nosql"
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        BODY_BYTES_MAX
+    }
+
+    fn may_take_long(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+        actions::may_take_long(method, uri.path(), headers)
+    }
+
+    fn refuse_head(&self, head: &http::request::Parts, connection: &Connection) -> Option<Answered> {
+        self.refused_head(head, connection)
+    }
+
+    async fn handle(&self, request: Request<Bytes>, connection: Connection) -> Answered {
+        self.answer(request, &connection).await
+    }
+
+    fn refuse(&self, refusal: Refusal, _: &Uri) -> Response<Bytes> {
+        match refusal {
+            Refusal::BodyTooLarge => body_too_large(),
+            Refusal::Overloaded => overloaded(),
+            other => other.response(),
+        }
+    }
 }
 
 /// One request, as the handlers see it.
@@ -95,7 +101,7 @@ pub(crate) struct Context<'a> {
     /// What the client's version of the protocol knows.
     pub generation: ClientGeneration,
     pub uri: &'a Uri,
-    pub connection: Option<&'a Connection>,
+    pub connection: &'a Connection,
     /// Memory, time and patience of the request; made by the first who asks.
     pub budget: RequestBudget<'a>,
     pub body: &'a Bytes,
@@ -124,9 +130,8 @@ impl Service {
         Service { lengthy, ..self }
     }
 
-    /// Answers a request; every failure is an answer too. In the extensions of the response are a [`RequestSummary`] and, if
-    /// the request used one, its [`Budget`](orrery_budget::Budget), in which the server holds the body until it is sent.
-    pub async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+    /// Answers a request; every failure is an answer too.
+    async fn answer(&self, request: Request<Bytes>, connection: &Connection) -> Answered {
         let started = Instant::now();
         let now_ms = self.account.env().now_ms();
         let (parts, body) = request.into_parts();
@@ -151,8 +156,6 @@ impl Service {
                     match self.admit(action, &parts.method, path, &parts.headers, now_ms) {
                         Err(error) => Err(error),
                         Ok((caller, limits)) => {
-                            let connection = parts.extensions.get::<Connection>();
-                            let presence = connection.map(|connection| &connection.presence);
                             let deadline = started.checked_add(self.config.request_time);
                             let context = Context {
                                 service: self,
@@ -165,7 +168,7 @@ impl Service {
                                 generation,
                                 uri: &parts.uri,
                                 connection,
-                                budget: RequestBudget::new(&self.config.memory, deadline, presence),
+                                budget: RequestBudget::new(&self.config.memory, deadline, &connection.client),
                                 body: &body,
                             };
                             let key = || scope::header_key(&context).ok();
@@ -199,19 +202,15 @@ impl Service {
         }
         // The account and query plans are answered without an activity, as on the service.
         let named = !(answer.status.is_success() && matches!(operation, "read_account" | "plan_query"));
-        let mut response = finish(answer, operation, named.then_some(&activity), &parts, started);
-        if let Some(budget) = budget {
-            response.extensions_mut().insert(budget);
-        }
-        if let Some(injected) = injected {
-            response.extensions_mut().insert(injected);
-        }
-        response
+        let mut answered = finish(answer, operation, named.then_some(&activity), &parts, connection, started);
+        answered.budget = budget;
+        answered.summary.fault = injected;
+        answered
     }
 
     /// The refusal of a request that can be refused without its body, in the same words: nobody who is not known keeps the
     /// server waiting for one.
-    pub fn refuse_head(&self, parts: &http::request::Parts) -> Option<Response<Bytes>> {
+    fn refused_head(&self, parts: &http::request::Parts, connection: &Connection) -> Option<Answered> {
         let started = Instant::now();
         let now_ms = self.account.env().now_ms();
         let (method, headers) = (&parts.method, &parts.headers);
@@ -229,12 +228,7 @@ impl Service {
         let error = admitted.err()?;
         let activity = self.activity(headers);
         let answer = self.render(&error, &activity, &parts.uri, now_ms);
-        Some(finish(answer, operation, Some(&activity), parts, started))
-    }
-
-    /// The memory that all requests share.
-    pub fn memory(&self) -> &Arc<MemoryPool> {
-        &self.config.memory
+        Some(finish(answer, operation, Some(&activity), parts, connection, started))
     }
 
     /// The server's way to run what may take long.
@@ -341,19 +335,16 @@ fn finish(
     operation: &'static str,
     activity: Option<&HeaderValue>,
     parts: &http::request::Parts,
+    connection: &Connection,
     started: Instant,
-) -> Response<Bytes> {
-    let summary = RequestSummary {
-        operation,
-        substatus: (answer.substatus != 0).then_some(answer.substatus),
-        charge_ru: answer.charge_ru,
-    };
+) -> Answered {
+    let summary =
+        Summary { operation, substatus: answer.substatus, charge_ru: answer.charge_ru, fault: None };
     let mut response = answer.finish(activity, started);
     if parts.method != Method::POST {
-        response.headers_mut().insert(CONTENT_LOCATION, location(parts));
+        response.headers_mut().insert(CONTENT_LOCATION, location(parts, connection));
     }
-    response.extensions_mut().insert(summary);
-    response
+    Answered::new(response, summary)
 }
 
 async fn dispatch(context: &Context<'_>) -> Result<Answer> {
@@ -463,8 +454,7 @@ fn absent(context: &Context<'_>) -> ApiError {
 }
 
 /// The address of what was asked for, as the client wrote it.
-fn location(parts: &http::request::Parts) -> HeaderValue {
-    let tls = parts.extensions.get::<Connection>().is_some_and(|connection| connection.tls);
+fn location(parts: &http::request::Parts, connection: &Connection) -> HeaderValue {
     let host = match (parts.headers.get(HOST), parts.uri.authority()) {
         (Some(host), _) => host.as_bytes(),
         (None, Some(authority)) => authority.as_str().as_bytes(),
@@ -472,7 +462,7 @@ fn location(parts: &http::request::Parts) -> HeaderValue {
     };
     let path = parts.uri.path();
     let mut text = Vec::with_capacity(host.len() + path.len() + 8);
-    text.extend_from_slice(if tls { b"https://" } else { b"http://" });
+    text.extend_from_slice(if connection.tls { b"https://" } else { b"http://" });
     text.extend_from_slice(host);
     text.extend_from_slice(path.as_bytes());
     headers::value(text)
@@ -587,12 +577,12 @@ impl Target {
 }
 
 /// For a server that stops reading a body at [`BODY_BYTES_MAX`].
-pub fn body_too_large() -> Response<Bytes> {
+fn body_too_large() -> Response<Bytes> {
     plain(StatusCode::PAYLOAD_TOO_LARGE, "Request size is too large", None)
 }
 
 /// For a server that takes no more requests for the moment.
-pub fn overloaded() -> Response<Bytes> {
+fn overloaded() -> Response<Bytes> {
     plain(
         StatusCode::SERVICE_UNAVAILABLE,
         "The server has no room for another request. Please retry later.",

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use orrery_api_nosql::{Connection, Presence};
+use orrery_api::Connection;
 use serde_json::{Value, json};
 use support::{Client, Reply};
 
@@ -219,7 +219,7 @@ fn a_query_whose_client_has_gone_ends_soon() {
         client.request("POST", "/dbs/d/colls/c/docs", &headers(10, &[], None), body(query), "primary");
     let left_after = Instant::now() + Duration::from_millis(100);
     let connection = request.extensions_mut().get_mut::<Connection>().expect("put there by the client");
-    connection.presence = Presence::new(move || Instant::now() > left_after);
+    connection.client = orrery_api::Client::new(move || Instant::now() > left_after);
     let began = Instant::now();
     let response = client.answer(request);
     assert_eq!(response.status(), 408);

@@ -12,9 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use orrery_api::{Connection, HttpApi};
 use orrery_api_nosql::{
-    AccountKeys, Connection, ConsistencyLevel, CrossPartition, EMULATOR_KEY, Presence,
-    QUERY_PAGE_TIME_DEFAULT, REQUEST_TIME_DEFAULT, ScriptLimits, Service, ServiceConfig,
+    AccountKeys, ConsistencyLevel, CrossPartition, EMULATOR_KEY, QUERY_PAGE_TIME_DEFAULT,
+    REQUEST_TIME_DEFAULT, ScriptLimits, Service, ServiceConfig,
 };
 use orrery_budget::MemoryPool;
 use orrery_engine::{Account, EngineConfig, Env, TestEnv};
@@ -105,13 +106,9 @@ impl Client {
             request.headers_mut().insert(name, value.clone());
         }
         let address = ([127, 0, 0, 1], 8081).into();
-        request.extensions_mut().insert(Connection {
-            tls: false,
-            local: address,
-            peer: address,
-            presence: Presence::Unknown,
-        });
-        Some(block_on(self.service.handle(request)))
+        let connection =
+            Connection { tls: false, local: address, peer: address, client: orrery_api::Client::Unknown };
+        Some(block_on(self.service.handle(request, connection)).response)
     }
 
     /// The signature of a name-based request.

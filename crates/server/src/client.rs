@@ -13,26 +13,19 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The client of one request.
-#[derive(Debug, Clone)]
-pub enum Client {
-    /// Nothing can be told.
-    Unknown,
-    /// The only request of a connection at this time.
-    Socket(RawFd),
-    /// One stream of a connection; true when it has gone.
-    Stream(Arc<AtomicBool>),
+use orrery_api::Client;
+
+use crate::lengthy;
+
+/// The only request of a connection at this time: the socket tells.
+pub fn of_socket(socket: RawFd) -> Client {
+    Client::Connection(pause_and_ask, socket)
 }
 
-impl Client {
-    /// Whether the answer would reach nobody. Never waits.
-    pub fn is_gone(&self) -> bool {
-        match self {
-            Client::Unknown => false,
-            Client::Socket(socket) => has_hung_up(*socket),
-            Client::Stream(gone) => gone.load(Relaxed),
-        }
-    }
+/// Whoever asks after its client has worked for a while, and lets others have a turn.
+fn pause_and_ask(socket: RawFd) -> bool {
+    lengthy::pause();
+    has_hung_up(socket)
 }
 
 /// Has a task of its own answer the client of a stream, and tells it when nobody waits for it any more. `None`: it was
@@ -43,7 +36,11 @@ where
 {
     let gone = Arc::new(AtomicBool::new(false));
     let _waiting = Waiting(gone.clone());
-    tokio::spawn(answer(Client::Stream(gone))).await.ok()
+    let client = Client::new(move || {
+        lengthy::pause();
+        gone.load(Relaxed)
+    });
+    tokio::spawn(answer(client)).await.ok()
 }
 
 struct Waiting(Arc<AtomicBool>);

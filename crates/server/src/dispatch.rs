@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
-use orrery_budget::Budget;
+use orrery_api::{Answered, Connection, HttpApi, Refusal, Summary};
 use tokio::sync::Semaphore;
 
 use crate::answer::Answer;
-use crate::api::{Api, Client, ConnectionInfo, Refusal, SharedBackend, Summary};
+use crate::api::SharedBackend;
 use crate::config::{Config, Keys};
 use crate::deadline::within;
 use crate::hosts::Hosts;
@@ -58,12 +58,12 @@ pub struct Dispatcher<A> {
     long: Semaphore,
 }
 
-impl<A: Api> Dispatcher<A> {
+impl<A: HttpApi> Dispatcher<A> {
     pub fn new(api: A, backend: SharedBackend, config: &Config, log: LogSink) -> Self {
         Dispatcher {
             api,
             backend,
-            metrics: Metrics::new(A::NAME),
+            metrics: Metrics::default(),
             request_log: RequestLog::new(&config.log, log.clone()),
             log,
             request_timeout: config.request_timeout,
@@ -74,31 +74,31 @@ impl<A: Api> Dispatcher<A> {
         }
     }
 
-    /// Answers a request of a connection. `long`: what [`Api::may_take_long`] said about it.
+    /// Answers a request of a connection. `long`: what [`HttpApi::may_take_long`] said about it.
     pub async fn answer(
         &self,
         request: Request<Incoming>,
-        connection: ConnectionInfo,
-        client: Client,
+        connection: Connection,
         watch: &Arc<Watch>,
         long: bool,
     ) -> Result<Response<Answer>, HungUp> {
         let began = Instant::now();
         let in_flight = InFlight::enter(&self.metrics, watch);
         if let Some(response) = self.own_path(&request) {
-            return Ok(self.dressed(response, watch));
+            let answered = Answered::new(response, Summary::default());
+            return Ok(self.dressed(answered, request.uri(), watch).0);
         }
         let (head, body) = request.into_parts();
         let method = head.method.clone();
         let uri = head.uri.clone();
-        let (response, summary) = if in_flight.before >= REQUESTS_IN_FLIGHT_MAX as i64 {
-            self.refuse(Refusal::Overloaded)
+        let answered = if in_flight.before >= REQUESTS_IN_FLIGHT_MAX as i64 {
+            self.refuse(Refusal::Overloaded, &uri)
         } else if let Err(refusal) = self.hosts.check(&head.headers, &head.uri) {
-            self.refuse(refusal)
+            self.refuse(refusal, &uri)
         } else {
-            self.received(head, body, connection, client, watch, long).await
+            self.received(head, body, connection, &uri, watch, long).await
         };
-        let response = self.dressed(response, watch);
+        let (response, summary) = self.dressed(answered, &uri, watch);
         if let Some(fault) = &summary.fault
             && !fault.delay.is_zero()
         {
@@ -106,7 +106,7 @@ impl<A: Api> Dispatcher<A> {
         }
         let duration_us = began.elapsed().as_micros() as u64;
         let status = response.status().as_u16();
-        self.metrics.request(summary.operation, status, duration_us, summary.charge_ru);
+        self.metrics.request(self.api.name(&uri), &summary, status, duration_us);
         if self.request_log.wants(status) || summary.fault.is_some() {
             let activity =
                 response.headers().get(ACTIVITY_ID).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -132,43 +132,38 @@ impl<A: Api> Dispatcher<A> {
         &self,
         head: Parts,
         body: Incoming,
-        connection: ConnectionInfo,
-        client: Client,
+        connection: Connection,
+        uri: &Uri,
         watch: &Watch,
         long: bool,
-    ) -> (Response<Bytes>, Summary) {
-        let upload =
-            match upload::receive(&self.api, self.api.memory(), self.request_timeout, &head, body).await {
-                Ok(upload) => upload,
-                Err(Unreceived::Refused(refusal)) => {
-                    if refusal == Refusal::BodyTooLarge {
-                        self.metrics.bodies_refused.fetch_add(1, Relaxed);
-                    }
-                    return self.refuse(refusal);
+    ) -> Answered {
+        let (pool, limit) = (self.backend.memory(), self.request_timeout);
+        let upload = match upload::receive(&self.api, pool, limit, &head, &connection, body).await {
+            Ok(upload) => upload,
+            Err(Unreceived::Refused(refusal)) => {
+                if refusal == Refusal::BodyTooLarge {
+                    self.metrics.bodies_refused.fetch_add(1, Relaxed);
                 }
-                Err(Unreceived::Unwanted(response)) => {
-                    let summary = self.api.summary(&response);
-                    return (closing(*response), summary);
-                }
-            };
+                return self.refuse(refusal, uri);
+            }
+            Err(Unreceived::Unwanted(answered)) => return closing(*answered),
+        };
         if long && !self.has_room(watch) {
-            return self.refuse(Refusal::Overloaded);
+            return self.refuse(Refusal::Overloaded, uri);
         }
         let _turn = match long {
             false => None,
             true => match within(LONG_REQUESTS_WAIT, self.long.acquire()).await {
                 Some(turn) => turn.ok(),
-                None => return self.refuse(Refusal::Overloaded),
+                None => return self.refuse(Refusal::Overloaded, uri),
             },
         };
-        let mut request = Request::from_parts(head, upload.bytes);
-        self.api.attach(&mut request, connection, client);
-        self.handle(request).await
+        self.handle(Request::from_parts(head, upload.bytes), connection, uri).await
     }
 
     /// Whether there is memory for work that may need much, and for its answer. Short work goes on without.
     fn has_room(&self, watch: &Watch) -> bool {
-        let pool = self.api.memory();
+        let pool = self.backend.memory();
         let (limit, connections) = (pool.limit_bytes(), watch.connections());
         let nearly = |taken: usize, limit: usize| taken > limit / 16 * 15;
         if nearly(connections.unread_bytes(), limit / 2) {
@@ -179,47 +174,45 @@ impl<A: Api> Dispatcher<A> {
     }
 
     /// The response with its body as the network takes it, or a refusal if there is no room for one more unread answer.
-    fn dressed(&self, response: Response<Bytes>, watch: &Arc<Watch>) -> Response<Answer> {
-        let (mut parts, body) = response.into_parts();
-        let budget = parts.extensions.remove::<Budget>();
-        match Answer::new(body, watch, self.api.memory(), budget) {
+    fn dressed(&self, answered: Answered, uri: &Uri, watch: &Arc<Watch>) -> (Response<Answer>, Summary) {
+        let Answered { response, summary, budget } = answered;
+        let (parts, body) = response.into_parts();
+        let response = match Answer::new(body, watch, self.backend.memory(), budget) {
             Ok(answer) => Response::from_parts(parts, answer),
             Err(_) => {
                 self.metrics.answers_refused.fetch_add(1, Relaxed);
-                self.refused(Refusal::Overloaded, watch)
+                self.refused(Refusal::Overloaded, uri, watch)
             }
-        }
+        };
+        (response, summary)
     }
 
     /// A refusal for a request that nobody looked at.
-    pub fn refused(&self, refusal: Refusal, watch: &Arc<Watch>) -> Response<Answer> {
-        self.refuse(refusal).0.map(|body| Answer::small(body, watch))
+    pub fn refused(&self, refusal: Refusal, uri: &Uri, watch: &Arc<Watch>) -> Response<Answer> {
+        self.refuse(refusal, uri).response.map(|body| Answer::small(body, watch))
     }
 
-    async fn handle(&self, request: Request<Bytes>) -> (Response<Bytes>, Summary) {
+    async fn handle(&self, request: Request<Bytes>, connection: Connection, uri: &Uri) -> Answered {
         // Pinned here and passed on by reference: the future is some kilobytes, and wrappers that own it would each copy it.
-        let future = pin!(self.api.handle(request));
+        let future = pin!(self.api.handle(request, connection));
         match within(self.request_timeout, guarded(future)).await {
-            Some(Ok(response)) => {
-                let summary = self.api.summary(&response);
-                (response, summary)
-            }
+            Some(Ok(answered)) => answered,
             Some(Err(Panicked)) => {
                 self.metrics.panics.fetch_add(1, Relaxed);
-                self.refuse(Refusal::Defect)
+                self.refuse(Refusal::Defect, uri)
             }
-            None => self.refuse(Refusal::TimedOut),
+            None => self.refuse(Refusal::TimedOut, uri),
         }
     }
 
-    fn refuse(&self, refusal: Refusal) -> (Response<Bytes>, Summary) {
-        let response = self.api.refuse(refusal);
+    fn refuse(&self, refusal: Refusal, uri: &Uri) -> Answered {
+        let response = self.api.refuse(refusal, uri);
+        let answered = Answered::new(response, Summary::of(refusal.parts().2));
         // The rest of the body may still be on its way; reading it only to throw it away helps nobody.
-        let response = match refusal {
-            Refusal::Overloaded | Refusal::Defect => response,
-            _ => closing(response),
-        };
-        (response, Summary { operation: refusal.parts().2, ..Summary::default() })
+        match refusal {
+            Refusal::Overloaded | Refusal::Defect => answered,
+            _ => closing(answered),
+        }
     }
 
     /// `/health/…` and `/metrics`: no route of the api begins like them.
@@ -234,7 +227,7 @@ impl<A: Api> Dispatcher<A> {
                 (StatusCode::METHOD_NOT_ALLOWED, json, r#"{"message":"allowed: GET, HEAD"}"#.into())
             }
             "/metrics" if self.hosts.check(request.headers(), request.uri()).is_err() => {
-                return Some(self.refuse(Refusal::HostForeign).0);
+                return Some(self.refuse(Refusal::HostForeign, request.uri()).response);
             }
             "/metrics" => match self.has_key(request.headers()) {
                 false if self.metrics_auth => {
@@ -273,9 +266,10 @@ impl<A: Api> Dispatcher<A> {
     }
 }
 
-fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
+fn closing(mut answered: Answered) -> Answered {
+    let headers = answered.response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answered
 }
 
 /// Counts a request in and, however it ends, out.

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 
 use http::header::HOST;
 use http::{HeaderMap, Uri};
+use orrery_api::Refusal;
 
-use crate::api::Refusal;
 use crate::config::Config;
 
 /// Longest name with its port.

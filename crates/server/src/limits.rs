@@ -52,6 +52,10 @@ pub const WRITE_STEP_BYTES: usize = 4096;
 pub const READ_IN_PLACE_BYTES: usize = 4096;
 /// Polls of tasks after which a thread looks for what has arrived. Each may take half a millisecond.
 pub const POLLS_BETWEEN_EVENTS: u32 = 16;
+/// First bytes of a connection: enough for the head of a usual request, so a second read is rarely needed.
+pub const FIRST_READ_BYTES: usize = 2048;
+/// What is read of a connection before it is decided what it speaks.
+pub const FIRST_BYTES_MAX: usize = 16 * 1024;
 /// Connections that wait in the kernel to be accepted.
 pub const ACCEPT_BACKLOG: u32 = 1024;
 /// Connections that are accepted before others have the thread: a flood of newcomers waits in the kernel, not in the queue
@@ -60,7 +64,7 @@ pub const ACCEPTED_AT_ONCE: usize = 8;
 /// Pause after a failed accept (no file descriptors left): trying at once would spin.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Operations that metrics tell apart; later names count as `other`.
-pub const OPERATIONS_MAX: usize = 96;
+pub const OPERATIONS_MAX: usize = 256;
 /// Log lines waiting to be written; beyond it lines are dropped and counted.
 pub const LOG_BUFFER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long the log's writer gathers lines after it wrote some: bounds its wake-ups under load.

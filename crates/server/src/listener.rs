@@ -1,16 +1,18 @@
 //! Accepting connections and running each in the protocol it speaks.
 //!
 //! ```text
-//! accept ─> first bytes ─┬─ 0x16 ─> TLS handshake ─> ALPN ─┬─ h2 ───────> HTTP/2
-//!                        ├─ "PRI * HTTP/2" ────────────────┘
-//!                        └─ anything else ──────────────────── http/1.1 ─> HTTP/1.1
+//! accept ─> first bytes (`sniff`) ─┬─ TLS handshake ─> ALPN ─┬─ h2 ─────────> HTTP/2
+//!                                  │                         └─ first bytes, as without TLS
+//!                                  ├─ claimed by a stream api ───────────────> the api itself (`attendant`)
+//!                                  ├─ "PRI * HTTP/2" ────────────────────────> HTTP/2
+//!                                  └─ anything else ─────────────────────────> HTTP/1.1
 //! ```
 //!
 //! HTTP/1.1 runs on hyper's connection directly: no router, no middleware, no boxed bodies.
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -19,11 +21,12 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use orrery_api::{Client, Connection, HttpApi, Refusal, StreamApi};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::api::{Api, Client, ConnectionInfo, Refusal};
-use crate::client::answered_aside;
+use crate::attendant;
+use crate::client::{self, answered_aside};
 use crate::config::TlsMode;
 use crate::dispatch::{Dispatcher, HungUp};
 use crate::limits::{
@@ -31,13 +34,17 @@ use crate::limits::{
     HTTP2_ERROR_RESETS_MAX, HTTP2_PENDING_RESETS_MAX, HTTP2_SEND_BUFFER_BYTES_MAX, HTTP2_STREAM_WINDOW_BYTES,
     STREAMS_PER_CONNECTION_MAX,
 };
-use crate::stream::{Spoken, Stream};
+use crate::peeked::Peeked;
+use crate::sniff::{Spoken, recognise};
+use crate::stream::Stream;
 use crate::tls::{ALPN_HTTP2, Tls};
 use crate::watch::{Connections, Order, Watch};
 
 /// What every connection needs.
 pub struct Port<A> {
     pub dispatcher: Dispatcher<A>,
+    /// Protocols that are told by their first bytes.
+    pub streams: Vec<Arc<dyn StreamApi>>,
     pub connections: Arc<Connections>,
     pub connections_max: usize,
     pub tls: Tls,
@@ -52,7 +59,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts until the future is dropped.
-pub async fn accept<A: Api>(listener: TcpListener, port: Arc<Port<A>>) {
+pub async fn accept<A: HttpApi>(listener: TcpListener, port: Arc<Port<A>>) {
     for number in 1.. {
         if number % ACCEPTED_AT_ONCE == 0 {
             tokio::task::yield_now().await;
@@ -85,7 +92,7 @@ pub async fn accept<A: Api>(listener: TcpListener, port: Arc<Port<A>>) {
     }
 }
 
-async fn serve<A: Api>(
+async fn serve<A: HttpApi>(
     tcp: TcpStream,
     peer: SocketAddr,
     watch: Arc<Watch>,
@@ -94,10 +101,13 @@ async fn serve<A: Api>(
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let socket = tcp.as_raw_fd();
+    let info = |tls| Info { tls, local, peer, socket };
     let metrics = &port.dispatcher.metrics;
     let opening = async {
-        let Some((stream, spoken)) = Stream::open(tcp, watch.clone()).await? else { return Ok(None) };
-        if spoken != Spoken::Tls {
+        let stream = Stream::new(tcp, watch.clone());
+        let recognise = |first: &[u8], more| recognise(first, more, &port.streams);
+        let Some((stream, spoken)) = Peeked::read(stream, recognise).await? else { return Ok(None) };
+        if !matches!(spoken, Spoken::Tls) {
             return Ok(Some(Opened::Plain(stream, spoken)));
         }
         if port.tls_mode == TlsMode::Off {
@@ -110,7 +120,12 @@ async fn serve<A: Api>(
         let stream = acceptor.accept(stream).await.inspect_err(|_| {
             metrics.tls_failures.fetch_add(1, Relaxed);
         })?;
-        Ok(Some(Opened::Tls(Box::new(stream))))
+        let (http2, stream) = (stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2), Box::new(stream));
+        if http2 || port.streams.is_empty() {
+            return Ok(Some(Opened::Tls(stream, http2)));
+        }
+        let inside = Peeked::read(stream, recognise).await?;
+        Ok(inside.map(|(stream, spoken)| Opened::TlsPeeked(Box::new(stream), spoken)))
     };
     let opened = tokio::select! {
         opened = opening => opened?,
@@ -126,27 +141,69 @@ async fn serve<A: Api>(
         }
         Some(Opened::Plain(stream, spoken)) => {
             let _open = Open::enter(&metrics.connections_plain);
-            let info = ConnectionInfo { tls: false, local, peer, socket };
-            run(stream, spoken == Spoken::Http2, info, watch, port).await
+            speak(stream, spoken, info(false), watch, port).await
         }
-        Some(Opened::Tls(stream)) => {
+        Some(Opened::Tls(stream, http2)) => {
             let _open = Open::enter(&metrics.connections_tls);
-            let http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
-            let info = ConnectionInfo { tls: true, local, peer, socket };
-            run(stream, http2, info, watch, port).await
+            run(stream, http2, info(true), watch, port).await
+        }
+        Some(Opened::TlsPeeked(stream, spoken)) => {
+            let _open = Open::enter(&metrics.connections_tls);
+            speak(stream, spoken, info(true), watch, port).await
         }
     }
 }
 
+type TlsStream = tokio_rustls::server::TlsStream<Peeked<Stream>>;
+
 enum Opened {
-    Plain(Stream, Spoken),
-    Tls(Box<tokio_rustls::server::TlsStream<Stream>>),
+    Plain(Peeked<Stream>, Spoken),
+    Tls(Box<TlsStream>, bool),
+    /// What is inside was looked at, too.
+    TlsPeeked(Box<Peeked<Box<TlsStream>>>, Spoken),
 }
 
-async fn run<A: Api, S>(
+/// A connection as every request on it knows it, and its socket.
+#[derive(Clone, Copy)]
+struct Info {
+    tls: bool,
+    local: SocketAddr,
+    peer: SocketAddr,
+    socket: RawFd,
+}
+
+impl Info {
+    fn connection(self, client: Client) -> Connection {
+        Connection { tls: self.tls, local: self.local, peer: self.peer, client }
+    }
+}
+
+/// Hands a connection to whoever speaks its protocol.
+async fn speak<A: HttpApi, S>(
+    stream: S,
+    spoken: Spoken,
+    info: Info,
+    watch: Arc<Watch>,
+    port: &Arc<Port<A>>,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match spoken {
+        Spoken::Stream(api) => {
+            let connection = info.connection(client::of_socket(info.socket));
+            attendant::attend(api.as_ref(), Box::new(stream), connection, watch, port.clone()).await
+        }
+        Spoken::Http2 => run(stream, true, info, watch, port).await,
+        // Inside of TLS another handshake is no HTTP either, and is refused as such.
+        Spoken::Http1 | Spoken::Tls => run(stream, false, info, watch, port).await,
+    }
+}
+
+async fn run<A: HttpApi, S>(
     stream: S,
     http2: bool,
-    info: ConnectionInfo,
+    info: Info,
     watch: Arc<Watch>,
     port: &Arc<Port<A>>,
 ) -> io::Result<()>
@@ -161,21 +218,23 @@ where
             let dispatcher = &port.dispatcher;
             let long = dispatcher.api.may_take_long(request.method(), request.uri(), request.headers());
             if !http2 {
-                return dispatcher.answer(request, info, Client::Socket(info.socket), watch, long).await;
+                let connection = info.connection(client::of_socket(info.socket));
+                return dispatcher.answer(request, connection, watch, long).await;
             }
             // The streams of a connection must not take more than their share.
             let Some(turn) = watch.turn(long, dispatcher.request_timeout).await else {
-                return Ok(dispatcher.refused(Refusal::Overloaded, watch));
+                return Ok(dispatcher.refused(Refusal::Overloaded, request.uri(), watch));
             };
             if !long {
-                return dispatcher.answer(request, info, Client::Unknown, watch, false).await;
+                let connection = info.connection(Client::Unknown);
+                return dispatcher.answer(request, connection, watch, false).await;
             }
             let context = context.clone();
             let answered = answered_aside(|client| async move {
                 // Kept here: a stream that was reset gives its turn back when the work for it has ended.
                 let _turn = turn;
                 let (port, watch) = &*context;
-                port.dispatcher.answer(request, info, client, watch, true).await
+                port.dispatcher.answer(request, info.connection(client), watch, true).await
             });
             answered.await.unwrap_or(Err(HungUp))
         }

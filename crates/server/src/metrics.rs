@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
+use orrery_api::Summary;
 use parking_lot::Mutex;
 
 use crate::limits::OPERATIONS_MAX;
@@ -45,7 +46,6 @@ pub struct StoreFigures {
 }
 
 pub struct Metrics {
-    api: &'static str,
     operations: [OnceLock<Operation>; OPERATIONS_MAX],
     /// Held while a new operation takes its slot.
     registering: Mutex<()>,
@@ -62,6 +62,7 @@ pub struct Metrics {
 }
 
 struct Operation {
+    api: &'static str,
     name: &'static str,
     by_class: [AtomicU64; CLASSES.len()],
     buckets: [AtomicU64; BUCKETS_US.len() + 1],
@@ -69,26 +70,28 @@ struct Operation {
     charge_milli_ru: AtomicU64,
 }
 
-impl Metrics {
-    pub fn new(api: &'static str) -> Metrics {
+impl Default for Metrics {
+    fn default() -> Metrics {
         Metrics {
-            api,
             operations: [const { OnceLock::new() }; OPERATIONS_MAX],
-            registering: Mutex::new(()),
-            requests_in_flight: AtomicI64::new(0),
-            connections_plain: AtomicI64::new(0),
-            connections_tls: AtomicI64::new(0),
-            connections_accepted: AtomicU64::new(0),
-            connections_refused: AtomicU64::new(0),
-            connections_timed_out: AtomicU64::new(0),
-            tls_failures: AtomicU64::new(0),
-            bodies_refused: AtomicU64::new(0),
-            answers_refused: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
+            registering: Mutex::default(),
+            requests_in_flight: AtomicI64::default(),
+            connections_plain: AtomicI64::default(),
+            connections_tls: AtomicI64::default(),
+            connections_accepted: AtomicU64::default(),
+            connections_refused: AtomicU64::default(),
+            connections_timed_out: AtomicU64::default(),
+            tls_failures: AtomicU64::default(),
+            bodies_refused: AtomicU64::default(),
+            answers_refused: AtomicU64::default(),
+            panics: AtomicU64::default(),
         }
     }
+}
 
-    pub fn request(&self, operation: &'static str, status: u16, duration_us: u64, charge_ru: f64) {
+impl Metrics {
+    /// Counts an answer of an api.
+    pub fn request(&self, api: &'static str, summary: &Summary, status: u16, duration_us: u64) {
         let class = match status {
             429 => 3,
             ..300 => 0,
@@ -96,17 +99,18 @@ impl Metrics {
             400..500 => 2,
             _ => 4,
         };
-        let cells = self.operation(operation);
+        let cells = self.operation(api, summary.operation);
         cells.by_class[class].fetch_add(1, Relaxed);
         let bucket = BUCKETS_US.iter().position(|bound| duration_us <= *bound).unwrap_or(BUCKETS_US.len());
         cells.buckets[bucket].fetch_add(1, Relaxed);
         cells.duration_us.fetch_add(duration_us, Relaxed);
-        cells.charge_milli_ru.fetch_add((charge_ru * 1000.0) as u64, Relaxed);
+        cells.charge_milli_ru.fetch_add((summary.charge_ru * 1000.0) as u64, Relaxed);
     }
 
     /// A handful of names in order of first use: comparing addresses down the list is faster than any hash.
-    fn operation(&self, name: &'static str) -> &Operation {
-        let same = |cells: &&Operation| std::ptr::eq(cells.name, name) || cells.name == name;
+    fn operation(&self, api: &'static str, name: &'static str) -> &Operation {
+        let equal = |one: &'static str, other: &'static str| std::ptr::eq(one, other) || one == other;
+        let same = |cells: &&Operation| equal(cells.name, name) && equal(cells.api, api);
         if let Some(cells) = self.operations.iter().map_while(OnceLock::get).find(same) {
             return cells;
         }
@@ -116,7 +120,7 @@ impl Metrics {
         }
         let taken = self.operations.iter().map_while(OnceLock::get).count().min(OPERATIONS_MAX - 1);
         let name = if taken == OPERATIONS_MAX - 1 { "other" } else { name };
-        self.operations[taken].get_or_init(|| Operation::new(name))
+        self.operations[taken].get_or_init(|| Operation::new(api, name))
     }
 
     /// The text format of Prometheus.
@@ -252,7 +256,6 @@ impl Metrics {
     }
 
     fn render_requests(&self, text: &mut String) -> std::fmt::Result {
-        let api = self.api;
         let operations = || self.operations.iter().map_while(OnceLock::get);
         writeln!(
             text,
@@ -260,7 +263,7 @@ impl Metrics {
         )?;
         for operation in operations() {
             for (class, count) in CLASSES.iter().zip(&operation.by_class) {
-                let (name, count) = (operation.name, count.load(Relaxed));
+                let (api, name, count) = (operation.api, operation.name, count.load(Relaxed));
                 if count > 0 {
                     writeln!(
                         text,
@@ -273,7 +276,8 @@ impl Metrics {
         writeln!(text, "# HELP {family} Request units charged.\n# TYPE {family} counter")?;
         for operation in operations() {
             let ru = operation.charge_milli_ru.load(Relaxed) as f64 / 1000.0;
-            writeln!(text, "{family}{{api=\"{api}\",operation=\"{}\"}} {ru}", operation.name)?;
+            let (api, name) = (operation.api, operation.name);
+            writeln!(text, "{family}{{api=\"{api}\",operation=\"{name}\"}} {ru}")?;
         }
         let family = "orrery_request_duration_seconds";
         writeln!(
@@ -281,7 +285,7 @@ impl Metrics {
             "# HELP {family} Time from the end of the headers to the answer.\n# TYPE {family} histogram"
         )?;
         for operation in operations() {
-            let labels = format!("api=\"{api}\",operation=\"{}\"", operation.name);
+            let labels = format!("api=\"{}\",operation=\"{}\"", operation.api, operation.name);
             let mut total = 0;
             for (index, count) in operation.buckets.iter().enumerate() {
                 total += count.load(Relaxed);
@@ -296,8 +300,9 @@ impl Metrics {
 }
 
 impl Operation {
-    fn new(name: &'static str) -> Operation {
+    fn new(api: &'static str, name: &'static str) -> Operation {
         Operation {
+            api,
             name,
             by_class: [const { AtomicU64::new(0) }; CLASSES.len()],
             buckets: [const { AtomicU64::new(0) }; BUCKETS_US.len() + 1],
@@ -325,15 +330,18 @@ mod tests {
 
     #[test]
     fn a_request_is_counted_by_operation_class_and_bucket() {
-        let metrics = Metrics::new("nosql");
-        metrics.request("read_item", 200, 40, 1.0);
-        metrics.request("read_item", 404, 700, 1.0);
-        metrics.request("create_item", 429, 20_000_000, 0.38);
+        let metrics = Metrics::default();
+        let summary = |operation, charge_ru| Summary { operation, charge_ru, ..Summary::default() };
+        metrics.request("nosql", &summary("read_item", 1.0), 200, 40);
+        metrics.request("nosql", &summary("read_item", 1.0), 404, 700);
+        metrics.request("nosql", &summary("create_item", 0.38), 429, 20_000_000);
+        metrics.request("table", &summary("read_item", 1.0), 200, 40);
         let text = metrics.render(Some(&StoreFigures { syncs: 7, ..StoreFigures::default() }), 3);
         for line in [
             r#"orrery_requests_total{api="nosql",operation="read_item",status="2xx"} 1"#,
             r#"orrery_requests_total{api="nosql",operation="read_item",status="4xx"} 1"#,
             r#"orrery_requests_total{api="nosql",operation="create_item",status="429"} 1"#,
+            r#"orrery_requests_total{api="table",operation="read_item",status="2xx"} 1"#,
             r#"orrery_request_charge_ru_total{api="nosql",operation="create_item"} 0.38"#,
             r#"orrery_request_duration_seconds_bucket{api="nosql",operation="read_item",le="0.00005"} 1"#,
             r#"orrery_request_duration_seconds_bucket{api="nosql",operation="read_item",le="0.001"} 2"#,
@@ -349,12 +357,13 @@ mod tests {
 
     #[test]
     fn names_beyond_the_limit_count_as_other() {
-        let metrics = Metrics::new("nosql");
+        let metrics = Metrics::default();
         for n in 0..2 * OPERATIONS_MAX {
-            metrics.request(Box::leak(format!("operation_{n}").into_boxed_str()), 200, 1, 0.0);
+            let name = Box::leak(format!("operation_{n}").into_boxed_str());
+            metrics.request("nosql", &Summary::of(name), 200, 1);
         }
         let text = metrics.render(None, 0);
         assert_eq!(text.matches("orrery_requests_total{").count(), OPERATIONS_MAX);
-        assert!(text.contains("operation=\"other\",status=\"2xx\"} 97"), "{text}");
+        assert!(text.contains("operation=\"other\",status=\"2xx\"} 257"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server: listeners, one api behind them, a sweeper, an orderly end.
+//! A server: listeners, the apis behind them, a sweeper, an orderly end.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use orrery_api::HttpApi;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::api::{Api, SharedBackend};
+use crate::api::{Apis, SharedBackend};
 use crate::config::{Config, TlsMode};
 use crate::dispatch::Dispatcher;
 use crate::listener::{self, Port};
@@ -49,8 +50,14 @@ pub struct Server<A> {
     keeps_certificate: bool,
 }
 
-impl<A: Api> Server<A> {
-    pub fn new(bound: Bound, config: &Config, api: A, backend: SharedBackend, log: LogSink) -> Server<A> {
+impl<A: HttpApi> Server<A> {
+    pub fn new(
+        bound: Bound,
+        config: &Config,
+        apis: Apis<A>,
+        backend: SharedBackend,
+        log: LogSink,
+    ) -> Server<A> {
         let names = config.tls_names.clone();
         let source = match &config.tls_files {
             Some((chain, key)) => CertificateSource::Files(chain.clone(), key.clone()),
@@ -62,7 +69,8 @@ impl<A: Api> Server<A> {
         let keeps_certificate =
             config.tls != TlsMode::Off && !matches!(source, CertificateSource::Ephemeral { .. });
         let port = Port {
-            dispatcher: Dispatcher::new(api, backend, config, log),
+            dispatcher: Dispatcher::new(apis.http, backend, config, log),
+            streams: apis.streams,
             connections: Arc::new(Connections::default()),
             connections_max: config.connections_max,
             tls: Tls::new(source),

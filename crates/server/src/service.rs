@@ -6,20 +6,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, Uri};
-use orrery_api_nosql::faults::{Faults, Injected, Set};
+use orrery_api_nosql::faults::{Faults, Set};
 use orrery_api_nosql::{
-    AccountKeys, BODY_BYTES_MAX, CLOCK_SKEW_S_DEFAULT, Connection, ConsistencyLevel, CrossPartition,
-    Presence, RequestSummary, ScriptLimits, Service, ServiceConfig,
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, ScriptLimits, Service, ServiceConfig,
 };
 use orrery_budget::MemoryPool;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
-use crate::api::{Api, Backend, Client, ConnectionInfo, Fault, Refusal, SharedBackend, Summary};
-use crate::client::has_hung_up;
+use crate::api::{Apis, Backend, SharedBackend};
 use crate::config::file;
 use crate::config::{Config, Consistency, CrossPartitionQueries, Durability, Keys};
 use crate::lengthy;
@@ -28,7 +23,7 @@ use crate::metrics::StoreFigures;
 use crate::partition_metrics;
 
 /// Opens the store and the account in it, and makes the api that serves it.
-pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
+pub fn open(config: &Config) -> Result<(Apis<Service>, SharedBackend)> {
     let store: Arc<dyn Store> = match config.ephemeral {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(open_directory(config)?),
@@ -63,7 +58,7 @@ pub fn open(config: &Config) -> Result<(Nosql, SharedBackend)> {
     }
     let faults = service.faults().clone();
     let limit_bytes = config.memory_limit_bytes;
-    Ok((Nosql(service), Arc::new(Opened { account, store, faults, memory, limit_bytes })))
+    Ok((Apis::http(service), Arc::new(Opened { account, store, faults, memory, limit_bytes })))
 }
 
 /// The part of the cache that columns may take; blocks and items have the rest.
@@ -125,75 +120,6 @@ fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceCon
     })
 }
 
-/// Whoever asks after its client has worked for a while, and lets others have a turn.
-fn pause_and_ask(socket: i32) -> bool {
-    lengthy::pause();
-    has_hung_up(socket)
-}
-
-pub struct Nosql(Service);
-
-impl Api for Nosql {
-    const NAME: &'static str = "nosql";
-
-    fn body_bytes_max(&self) -> usize {
-        BODY_BYTES_MAX
-    }
-
-    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client) {
-        let ConnectionInfo { tls, local, peer, .. } = connection;
-        let presence = match client {
-            Client::Unknown => Presence::Unknown,
-            Client::Socket(socket) => Presence::Connection(pause_and_ask, socket),
-            Client::Stream(_) => Presence::new(move || {
-                lengthy::pause();
-                client.is_gone()
-            }),
-        };
-        request.extensions_mut().insert(Connection { tls, local, peer, presence });
-    }
-
-    fn memory(&self) -> &Arc<MemoryPool> {
-        self.0.memory()
-    }
-
-    fn may_take_long(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-        orrery_api_nosql::may_take_long(method, uri.path(), headers)
-    }
-
-    fn refuse_head(&self, head: &Parts) -> Option<Response<Bytes>> {
-        self.0.refuse_head(head)
-    }
-
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        self.0.handle(request).await
-    }
-
-    fn summary(&self, response: &Response<Bytes>) -> Summary {
-        match response.extensions().get::<RequestSummary>() {
-            Some(summary) => Summary {
-                operation: summary.operation,
-                substatus: summary.substatus.unwrap_or(0),
-                charge_ru: summary.charge_ru,
-                fault: response.extensions().get::<Injected>().map(|injected| Fault {
-                    rule: injected.rule.clone(),
-                    delay: injected.delay,
-                    drop: injected.drop,
-                }),
-            },
-            None => Summary { operation: "unknown", ..Summary::default() },
-        }
-    }
-
-    fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
-        match refusal {
-            Refusal::BodyTooLarge => orrery_api_nosql::body_too_large(),
-            Refusal::Overloaded => orrery_api_nosql::overloaded(),
-            other => other.response(),
-        }
-    }
-}
-
 struct Opened {
     account: Arc<Account>,
     store: Arc<dyn Store>,
@@ -203,6 +129,10 @@ struct Opened {
 }
 
 impl Backend for Opened {
+    fn memory(&self) -> &Arc<MemoryPool> {
+        &self.memory
+    }
+
     fn figures(&self) -> StoreFigures {
         let stats = self.store.stats();
         StoreFigures {

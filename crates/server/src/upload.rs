@@ -12,13 +12,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::header;
 use http::request::Parts;
-use http::{Response, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use orrery_api::{Answered, Connection, HttpApi, Refusal};
 use orrery_budget::{Budget, Held, MemoryPool};
 
-use crate::api::{Api, Refusal};
 use crate::deadline::within;
 use crate::limits::{
     DISCARDED_BYTES_MAX, DISCARDED_TIME_MAX, DISCARDED_UNKNOWN_BYTES_MAX, UPLOAD_ROOM_BYTES,
@@ -37,7 +37,7 @@ pub struct Upload {
 pub enum Unreceived {
     Refused(Refusal),
     /// The api does not want it, and says why.
-    Unwanted(Box<Response<Bytes>>),
+    Unwanted(Box<Answered>),
 }
 
 impl From<Refusal> for Unreceived {
@@ -47,30 +47,34 @@ impl From<Refusal> for Unreceived {
 }
 
 /// The body of a request, within the limits of size and time.
-pub async fn receive<A: Api>(
+pub async fn receive<A: HttpApi>(
     api: &A,
     pool: &Arc<MemoryPool>,
     limit: Duration,
     head: &Parts,
+    connection: &Connection,
     body: Incoming,
 ) -> Result<Upload, Unreceived> {
     if body.is_end_stream() {
         return Ok(Upload { bytes: Bytes::new(), held: None });
     }
-    within(limit, receive_body(api, pool, head, body)).await.unwrap_or(Err(Refusal::TimedOut.into()))
+    within(limit, receive_body(api, pool, head, connection, body))
+        .await
+        .unwrap_or(Err(Refusal::TimedOut.into()))
 }
 
-async fn receive_body<A: Api>(
+async fn receive_body<A: HttpApi>(
     api: &A,
     pool: &Arc<MemoryPool>,
     head: &Parts,
+    connection: &Connection,
     mut body: Incoming,
 ) -> Result<Upload, Unreceived> {
     let waits_to_be_asked = head.headers.contains_key(header::EXPECT);
     let announced = body.size_hint().exact();
     let result = match announced {
         Some(bytes) if bytes > api.body_bytes_max() as u64 => Err(Refusal::BodyTooLarge.into()),
-        _ => collect(api, pool, head, &mut body, waits_to_be_asked).await,
+        _ => collect(api, pool, head, connection, &mut body, waits_to_be_asked).await,
     };
     if !waits_to_be_asked {
         // A client that is still sending does not read: closing now would show it a broken connection instead of
@@ -85,10 +89,11 @@ async fn receive_body<A: Api>(
     result
 }
 
-async fn collect<A: Api>(
+async fn collect<A: HttpApi>(
     api: &A,
     pool: &Arc<MemoryPool>,
     head: &Parts,
+    connection: &Connection,
     body: &mut Incoming,
     waits_to_be_asked: bool,
 ) -> Result<Upload, Unreceived> {
@@ -108,7 +113,7 @@ async fn collect<A: Api>(
             Poll::Pending => {}
         }
     }
-    if let Some(refusal) = api.refuse_head(head) {
+    if let Some(refusal) = api.refuse_head(head, connection) {
         return Err(Unreceived::Unwanted(Box::new(refusal)));
     }
     let mut held = Budget::new(pool.clone()).hold(0).map_err(|_| Refusal::Overloaded)?;

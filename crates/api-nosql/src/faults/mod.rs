@@ -11,14 +11,13 @@
 //! many requests matched it before, and on nothing else: the same requests in the same order meet the same faults. Rules
 //! see requests after they have been authenticated; the admin routes are never touched, so that rules can be taken away.
 //!
-//! An answer is made here. Being late and hanging up is the transport's work: it finds an [`Injected`] in the
-//! extensions of the response.
+//! An answer is made here. Being late and hanging up is the transport's work: it finds an [`orrery_api::Fault`] beside the
+//! response.
 
 mod rule;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use orrery_model::PartitionKey;
@@ -29,15 +28,6 @@ use crate::errors::ApiError;
 use crate::routes::{OWN_TYPE, Path};
 pub use rule::{Drop, RULES_MAX};
 use rule::{Effect, Rule};
-
-/// What the transport has to do about a response. The name is for the log.
-#[derive(Clone, Debug)]
-pub struct Injected {
-    pub rule: Arc<str>,
-    pub delay: Duration,
-    /// Hang up instead of sending the response.
-    pub drop: bool,
-}
 
 /// The rules in force.
 #[derive(Default)]
@@ -63,7 +53,7 @@ pub struct Set {
 
 /// What a rule does to one request.
 pub(crate) struct Fault {
-    pub(crate) injected: Injected,
+    pub(crate) injected: orrery_api::Fault,
     /// Answer with this instead of doing the work.
     pub(crate) answer: Option<ApiError>,
     /// Do not do the work, and do not answer.
@@ -153,7 +143,7 @@ impl Faults {
 
 impl Rule {
     fn fault(&self) -> (&'static str, Fault) {
-        let injected = |drop| Injected { rule: self.name.clone(), delay: self.delay, drop };
+        let injected = |drop| orrery_api::Fault { rule: self.name.clone(), delay: self.delay, drop };
         match &self.effect {
             Effect::Late => ("delay", Fault { injected: injected(false), answer: None, lost: false }),
             Effect::Drop(Drop::Request) => {

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use orrery_api::Lengthy;
 use orrery_budget::Budget;
 use orrery_engine::{Container, HeldPlace, HeldResults, Position, QueryPosition, RequestClass, Scope};
 use orrery_model::Epk;
@@ -21,7 +22,7 @@ use super::position::{Part, Start};
 use super::share::{Answered, ShareQuery};
 use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
-use crate::service::{Context, Lengthy, Target};
+use crate::service::{Context, Target};
 
 /// Threads that all queries together may use beyond those that answer requests.
 const THREADS_MAX: usize = 64;

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
+use orrery_api::Lengthy;
 use orrery_budget::Budget;
 use orrery_engine::{
     HeldResults, PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope, Tuning,
@@ -19,7 +20,7 @@ use super::request;
 use super::surroundings::WireSystem;
 use crate::errors::{ApiError, Plane, Result};
 use crate::paging::PAGE_BYTES_MAX;
-use crate::service::{Lengthy, Target};
+use crate::service::Target;
 use crate::{continuation, items};
 
 /// Steps that a page takes on the thread of its request, about a millisecond; what takes more is run again, handed over.

@@ -15,9 +15,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use http::{HeaderName, HeaderValue, Method, Request};
-use orrery_api_nosql::{
-    AccountKeys, Connection, ConsistencyLevel, CrossPartition, EMULATOR_KEY, Service, ServiceConfig,
-};
+use orrery_api::{Answered, Connection, HttpApi};
+use orrery_api_nosql::{AccountKeys, ConsistencyLevel, CrossPartition, EMULATOR_KEY, Service, ServiceConfig};
 use orrery_engine::{Account, EngineConfig, Env, TestEnv};
 use orrery_storage::MemoryStore;
 use serde_json::Value;
@@ -107,12 +106,18 @@ impl Client {
     }
 
     pub fn answer(&self, request: Request<Bytes>) -> http::Response<Bytes> {
-        block_on(self.service.handle(request))
+        block_on(self.handled(request)).response
+    }
+
+    /// The service is asked with the connection that the request brings along.
+    fn handled(&self, mut request: Request<Bytes>) -> impl Future<Output = Answered> {
+        let connection = request.extensions_mut().remove::<Connection>().expect("put there by `request`");
+        self.service.handle(request, connection)
     }
 
     /// Sends a request and goes away without waiting for the answer.
     pub fn leave(&self, request: Request<Bytes>, after: Duration) {
-        let mut future = pin!(self.service.handle(request));
+        let mut future = pin!(self.handled(request));
         let pending = future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
         assert!(pending, "the answer was there at once");
         std::thread::sleep(after);
@@ -153,7 +158,7 @@ impl Client {
             tls: false,
             local: address,
             peer: address,
-            presence: orrery_api_nosql::Presence::Unknown,
+            client: orrery_api::Client::Unknown,
         });
         request
     }

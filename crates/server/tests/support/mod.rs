@@ -11,75 +11,145 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
+use orrery_api::{
+    Answered, Attendant, ByteStream, Claim, Client, Connection, Either, HttpApi, Refusal, StreamApi,
+    StreamFuture, Summary,
+};
 use orrery_budget::MemoryPool;
-use orrery_server::api::{Api, Backend, Client, ConnectionInfo, Summary};
+use orrery_server::api::{Apis, Backend};
 use orrery_server::config::{Config, settings};
 use orrery_server::log::LogSink;
 use orrery_server::metrics::StoreFigures;
 use orrery_server::server::{Bound, Server};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::oneshot;
 
 pub const BODY_BYTES_MAX: usize = 100_000;
 
 /// Answers with the body; `/slow` after a while, `/busy` when the client has gone, `/never` not at all, `/panic` with a defect,
 /// `/where` with the connection, `/large` with four megabytes. Knows nobody who sends `authorization: wrong`.
-struct Echo {
-    pool: Arc<MemoryPool>,
-}
+struct Echo;
 
-#[derive(Clone)]
-struct Came(ConnectionInfo);
-
-impl Api for Echo {
-    const NAME: &'static str = "echo";
+impl HttpApi for Echo {
+    fn name(&self, _: &Uri) -> &'static str {
+        "echo"
+    }
 
     fn body_bytes_max(&self) -> usize {
         BODY_BYTES_MAX
-    }
-
-    fn attach(&self, request: &mut Request<Bytes>, connection: ConnectionInfo, client: Client) {
-        request.extensions_mut().insert(Came(connection));
-        request.extensions_mut().insert(client);
-    }
-
-    fn memory(&self) -> &Arc<MemoryPool> {
-        &self.pool
     }
 
     fn may_take_long(&self, _: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
         headers.contains_key("content-length") || uri.path() == "/large"
     }
 
-    fn refuse_head(&self, head: &Parts) -> Option<Response<Bytes>> {
+    fn refuse_head(&self, head: &Parts, _: &Connection) -> Option<Answered> {
         head.headers.get("authorization").filter(|value| *value == "wrong")?;
         let mut refusal = Response::new(Bytes::from_static(b"who are you?"));
         *refusal.status_mut() = StatusCode::UNAUTHORIZED;
-        Some(refusal)
+        Some(echoed(refusal))
     }
 
-    async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+    async fn handle(&self, request: Request<Bytes>, connection: Connection) -> Answered {
         match request.uri().path() {
             "/slow" => tokio::time::sleep(Duration::from_millis(300)).await,
             "/never" => std::future::pending().await,
             "/large" => {
                 LARGE_MADE.fetch_add(1, Relaxed);
-                return Response::new(vec![b'x'; LARGE_BYTES].into());
+                return echoed(Response::new(vec![b'x'; LARGE_BYTES].into()));
             }
             "/panic" => panic!("a defect on purpose"),
-            "/busy" => tokio::task::block_in_place(|| work_until_gone(&request)),
+            "/busy" => tokio::task::block_in_place(|| work_until_gone(&connection.client)),
             "/where" => {
-                let tls = request.extensions().get::<Came>().map(|came| came.0.tls);
-                return Response::new(format!("{tls:?} {:?}", request.version()).into());
+                return echoed(Response::new(format!("{:?} {:?}", connection.tls, request.version()).into()));
             }
             _ => {}
         }
-        Response::new(request.into_body())
+        echoed(Response::new(request.into_body()))
+    }
+}
+
+fn echoed(response: Response<Bytes>) -> Answered {
+    Answered::new(response, Summary { operation: "echo", charge_ru: 1.0, ..Summary::default() })
+}
+
+/// Shouts: answers for everything below `/shout`, beside the echo.
+struct Shout;
+
+impl HttpApi for Shout {
+    fn name(&self, _: &Uri) -> &'static str {
+        "shout"
     }
 
-    fn summary(&self, _: &Response<Bytes>) -> Summary {
-        Summary { operation: "echo", charge_ru: 1.0, ..Summary::default() }
+    fn claims(&self, uri: &Uri) -> bool {
+        uri.path().starts_with("/shout")
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        BODY_BYTES_MAX
+    }
+
+    async fn handle(&self, request: Request<Bytes>, _: Connection) -> Answered {
+        let text = String::from_utf8_lossy(request.body()).to_uppercase();
+        Answered::new(Response::new(text.into()), Summary::of("shout"))
+    }
+
+    fn refuse(&self, refusal: Refusal, _: &Uri) -> Response<Bytes> {
+        let (status, _, name) = refusal.parts();
+        let mut response = Response::new(name.to_uppercase().into());
+        *response.status_mut() = status;
+        response
+    }
+}
+
+/// A protocol of lines on a connection of its own: begins with `LINES`, answers each line backwards, and says goodbye when
+/// the server ends. A line `loss` is answered with a status of 500.
+struct Lines;
+
+impl StreamApi for Lines {
+    fn name(&self) -> &'static str {
+        "lines"
+    }
+
+    fn claims(&self, first: &[u8]) -> Claim {
+        let begins = b"LINES\n";
+        match first.starts_with(begins) {
+            true => Claim::Mine,
+            false if begins.starts_with(first) => Claim::Undecided,
+            false => Claim::NotMine,
+        }
+    }
+
+    fn serve<'a>(
+        &'a self,
+        stream: Box<dyn ByteStream>,
+        connection: Connection,
+        attendant: Arc<dyn Attendant>,
+    ) -> StreamFuture<'a> {
+        Box::pin(async move {
+            let (reading, mut writing) = tokio::io::split(stream);
+            let mut lines = BufReader::new(reading).lines();
+            loop {
+                let line = tokio::select! {
+                    line = lines.next_line() => line?,
+                    () = attendant.ended() => {
+                        writing.write_all(b"goodbye\n").await?;
+                        return writing.shutdown().await;
+                    }
+                };
+                let Some(line) = line else { return Ok(()) };
+                attendant.request_began();
+                let answer = match &*line {
+                    "LINES" => format!("tls {}\n", connection.tls),
+                    line => format!("{}\n", line.chars().rev().collect::<String>()),
+                };
+                writing.write_all(answer.as_bytes()).await?;
+                let status = if line == "loss" { 500 } else { 200 };
+                attendant.request_ended(&Summary::of("line"), status, Duration::from_millis(1));
+            }
+        })
     }
 }
 
@@ -91,8 +161,7 @@ pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
 pub static ABANDONED: AtomicUsize = AtomicUsize::new(0);
 
 /// Works for a second, or until the client has gone.
-fn work_until_gone(request: &Request<Bytes>) {
-    let client = request.extensions().get::<Client>().unwrap();
+fn work_until_gone(client: &Client) {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(1) {
         if client.is_gone() {
@@ -103,12 +172,16 @@ fn work_until_gone(request: &Request<Bytes>) {
     }
 }
 
-#[derive(Default)]
 pub struct Store {
     pub writes_stopped: AtomicBool,
+    pool: Arc<MemoryPool>,
 }
 
 impl Backend for Store {
+    fn memory(&self) -> &Arc<MemoryPool> {
+        &self.pool
+    }
+
     fn figures(&self) -> StoreFigures {
         StoreFigures { writes_stopped: self.writes_stopped.load(Relaxed), ..StoreFigures::default() }
     }
@@ -142,11 +215,12 @@ impl Running {
         change(&mut config);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let store = Arc::new(Store::default());
+        let store = Arc::new(Store { writes_stopped: AtomicBool::new(false), pool: pool.clone() });
         let _inside = runtime.enter();
         let bound = Bound::new(&config.listen).unwrap();
         let log = LogSink::start(std::io::sink()).unwrap();
-        let server = Server::new(bound, &config, Echo { pool: pool.clone() }, store.clone(), log);
+        let apis = Apis { http: Either(Shout, Echo), streams: vec![Arc::new(Lines)] };
+        let server = Server::new(bound, &config, apis, store.clone(), log);
         let address = server.addresses()[0];
         let (stop, stopped) = oneshot::channel::<()>();
         let (report, done) = oneshot::channel();

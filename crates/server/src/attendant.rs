@@ -1,0 +1,81 @@
+//! The server's side of a connection that a stream api serves: how it is told to end, and what it reports.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use orrery_api::{Attendant, ByteStream, Connection, HttpApi, StreamApi, Summary};
+use tokio::sync::watch::{Receiver, Sender, channel};
+
+use crate::listener::Port;
+use crate::request_log::Line;
+use crate::watch::{Order, Watch};
+
+/// Has an api serve a connection until it ends, or is told to close.
+pub async fn attend<A: HttpApi>(
+    api: &dyn StreamApi,
+    stream: Box<dyn ByteStream>,
+    connection: Connection,
+    watch: Arc<Watch>,
+    port: Arc<Port<A>>,
+) -> io::Result<()> {
+    let (finish, finished): (Sender<bool>, Receiver<bool>) = channel(false);
+    let attendant = Arc::new(Attended { api: api.name(), port, watch: watch.clone(), finished });
+    let mut serving = api.serve(stream, connection, attendant);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut serving => return result,
+            order = watch.ordered() => match order {
+                Order::Finish => drop(finish.send(true)),
+                Order::Close => return Ok(()),
+            },
+        }
+    }
+}
+
+struct Attended<A> {
+    api: &'static str,
+    port: Arc<Port<A>>,
+    watch: Arc<Watch>,
+    finished: Receiver<bool>,
+}
+
+impl<A: HttpApi> Attendant for Attended<A> {
+    fn request_began(&self) {
+        self.watch.request_began();
+        self.port.dispatcher.metrics.requests_in_flight.fetch_add(1, Relaxed);
+    }
+
+    fn request_ended(&self, summary: &Summary, status: u16, took: Duration) {
+        let dispatcher = &self.port.dispatcher;
+        dispatcher.metrics.requests_in_flight.fetch_sub(1, Relaxed);
+        self.watch.request_ended();
+        let duration_us = took.as_micros() as u64;
+        dispatcher.metrics.request(self.api, summary, status, duration_us);
+        if dispatcher.request_log.wants(status) || summary.fault.is_some() {
+            dispatcher.request_log.write(&Line {
+                method: self.api,
+                path: "",
+                operation: summary.operation,
+                status,
+                substatus: summary.substatus,
+                charge_ru: summary.charge_ru,
+                duration_us,
+                activity: "",
+                fault: summary.fault.as_ref().map_or("", |fault| &fault.rule),
+            });
+        }
+    }
+
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let mut finished = self.finished.clone();
+        Box::pin(async move {
+            // An error says that the connection is being closed.
+            let _ = finished.wait_for(|finish| *finish).await;
+        })
+    }
+}
