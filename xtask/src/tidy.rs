@@ -1,5 +1,5 @@
-//! What no compiler checks: files of a size that one reads in a sitting, each saying at its top what it is; no notes
-//! to self; nothing that belongs to the machine it was written on.
+//! What no compiler checks: files of a size that one reads in a sitting, each saying at its top what it is; decisions in
+//! one form; no notes to self; nothing that belongs to the machine it was written on.
 //!
 //! The files are those that git knows or would take (`git ls-files`), so build output and what `.gitignore` names are
 //! not looked at.
@@ -85,6 +85,19 @@ pub fn run(context: &Context) -> Result<Outcome> {
     bail!("{} things are not tidy:\n  {shown}", problems.len());
 }
 
+/// The parts that every decision has, in their order; `docs/adr/README.md` shows the form.
+const DECISION_PARTS: &[&str] = &["# ", "Status: ", "## Context", "## Decision", "## Consequences"];
+
+fn find_missing_parts(name: &str, text: &str, problems: &mut Vec<String>) {
+    let mut lines = text.lines();
+    for part in DECISION_PARTS {
+        if !lines.any(|line| line.starts_with(part)) {
+            problems.push(format!("{name}: misses '{}', or it stands elsewhere", part.trim()));
+            return;
+        }
+    }
+}
+
 fn find_problems(name: &str, text: &str, problems: &mut Vec<String>) {
     let path = Path::new(name);
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
@@ -99,6 +112,9 @@ fn find_problems(name: &str, text: &str, problems: &mut Vec<String>) {
     }
     if ending == "rs" && !text.trim_start().starts_with("//!") {
         problems.push(format!("{name}:1: does not begin with //! and what this file is"));
+    }
+    if name.starts_with("docs/adr/") && file != "README.md" {
+        find_missing_parts(name, text, problems);
     }
     for (number, line) in text.lines().enumerate() {
         let mut report = |what: &str| problems.push(format!("{name}:{}: {what}", number + 1));
@@ -162,6 +178,16 @@ mod tests {
         check("a.js", &"x\n".repeat(LINES_MAX), 0);
         check("a.js", &"x\n".repeat(LINES_MAX + 1), 1);
         check("a.json", &"x\n".repeat(LINES_MAX + 1), 0);
+    }
+
+    #[test]
+    fn decisions_have_one_form() {
+        let whole =
+            "# 1. So\n\nStatus: accepted.\n\n## Context\n\n## Decision\n\n## Reasons\n\n## Consequences\n";
+        check("docs/adr/0001-so.md", whole, 0);
+        check("docs/adr/0001-so.md", &whole.replace("Decision", "Choice"), 1);
+        check("docs/adr/0001-so.md", &whole.replace("Status: accepted.\n", ""), 1);
+        check("docs/adr/README.md", "# Decisions\n", 0);
     }
 
     #[test]

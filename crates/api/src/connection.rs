@@ -1,3 +1,5 @@
+//! Where a request came from.
+
 use std::net::SocketAddr;
 
 use crate::Client;

@@ -1,3 +1,5 @@
+//! What is told to the log and to the metrics.
+
 use std::sync::Arc;
 use std::time::Duration;
 
