@@ -6,13 +6,14 @@
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use orrery_engine::PartitionInsight;
+use orrery_engine::faults::Set;
 use orrery_model::PartitionKey;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
+use crate::actions::OPERATIONS;
 use crate::body;
 use crate::errors::{ApiError, Plane, Result};
-use crate::faults;
 use crate::headers::Answer;
 use crate::service::Context;
 
@@ -40,20 +41,20 @@ pub fn partitions(context: &Context<'_>) -> Result<Answer> {
 
 /// `GET /_orrery/faults`
 pub fn read_faults(context: &Context<'_>) -> Result<Answer> {
-    Ok(answer(context, &context.service.faults().to_json()))
+    Ok(answer(context, &context.account().faults().to_json()))
 }
 
 /// `PUT /_orrery/faults`: all rules at once; their counts begin anew.
 pub fn replace_faults(context: &Context<'_>) -> Result<Answer> {
-    let rules = faults::Set::parse(&body::object(context)?).map_err(ApiError::refused)?;
-    context.service.faults().replace(rules);
-    tracing::warn!(rules = context.service.faults().len(), "fault rules are in force");
+    let rules = Set::parse(&body::object(context)?, OPERATIONS).map_err(ApiError::refused)?;
+    context.account().faults().replace(rules);
+    tracing::warn!(rules = context.account().faults().len(), "fault rules are in force");
     read_faults(context)
 }
 
 /// `DELETE /_orrery/faults`
 pub fn clear_faults(context: &Context<'_>) -> Result<Answer> {
-    context.service.faults().clear();
+    context.account().faults().clear();
     tracing::info!("fault rules were taken away");
     let mut answer = context.answer(StatusCode::NO_CONTENT);
     answer.headers.remove(CONTENT_TYPE);

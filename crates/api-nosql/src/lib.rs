@@ -36,7 +36,7 @@ mod continuation;
 mod databases;
 mod encryption_keys;
 mod errors;
-pub mod faults;
+mod faults;
 mod feed;
 #[doc(hidden)]
 pub mod fuzzing;

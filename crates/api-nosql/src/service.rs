@@ -18,6 +18,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
+use orrery_engine::faults::{Asked, Effect, LostHalf};
 use orrery_engine::{Account, Container, Database, HELD_RESULTS_BYTES_MAX, HeldResults, Ref};
 
 use crate::access::{self, Limits};
@@ -25,12 +26,12 @@ use crate::actions::{self, Action};
 use crate::auth::{Authorizer, Caller, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
-use crate::faults::Faults;
+use crate::faults;
 use crate::generation::ClientGeneration;
 use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
 use crate::request_budget::RequestBudget;
 use crate::rid::{ContainerRid, Rid};
-use crate::routes::{Path, Resource};
+use crate::routes::{OWN_TYPE, Path, Resource};
 use crate::scripts::{self, ScriptHost};
 use crate::{
     account, admin, attachments, batch, changes, conflicts, containers, databases, encryption_keys, feed,
@@ -54,7 +55,6 @@ pub struct Service {
     /// Rows of queries that are ready before they are asked for.
     pub(crate) held: HeldResults,
     pub(crate) statements: query::Statements,
-    faults: Arc<Faults>,
     lengthy: Lengthy,
 }
 
@@ -120,7 +120,6 @@ impl Service {
             headers,
             authorizer,
             statements: query::Statements::default(),
-            faults: Arc::default(),
             lengthy: |work| work(),
         }
     }
@@ -172,19 +171,28 @@ impl Service {
                                 body: &body,
                             };
                             let key = || scope::header_key(&context).ok();
-                            let outcome = match self.faults.meet(action, path, key) {
-                                None => dispatch(&context).await,
-                                Some(fault) => {
-                                    injected = Some(fault.injected);
-                                    match fault.answer {
-                                        Some(error) => Err(error),
-                                        // Nobody will see it.
-                                        None if fault.lost => {
-                                            Ok(Answer::gateway(StatusCode::OK, &self.headers))
-                                        }
-                                        None => dispatch(&context).await,
-                                    }
+                            let asked = Asked {
+                                operation,
+                                reads: action.is_read(),
+                                database: path.id(0),
+                                container: path.id(1),
+                            };
+                            let fault = match path.resource_type {
+                                OWN_TYPE => None,
+                                _ => self.account.faults().meet(asked, key),
+                            };
+                            injected = fault.as_ref().map(|fault| orrery_api::Fault {
+                                rule: fault.rule.clone(),
+                                delay: fault.delay,
+                                drop: matches!(fault.effect, Effect::Lost(_)),
+                            });
+                            let outcome = match fault.map(|fault| fault.effect) {
+                                Some(Effect::Answer(answer)) => Err(faults::error(&answer)),
+                                // Nobody will see it.
+                                Some(Effect::Lost(LostHalf::Request)) => {
+                                    Ok(Answer::gateway(StatusCode::OK, &self.headers))
                                 }
+                                _ => dispatch(&context).await,
                             };
                             budget = context.budget.made().cloned();
                             outcome
@@ -234,11 +242,6 @@ impl Service {
     /// The server's way to run what may take long.
     pub(crate) fn lengthy(&self) -> Lengthy {
         self.lengthy
-    }
-
-    /// The fault rules, which may be changed at any time.
-    pub fn faults(&self) -> &Arc<Faults> {
-        &self.faults
     }
 
     fn recognise(

@@ -23,6 +23,7 @@ use crate::encryption_key::{EncryptionKey, EncryptionKeyDefinition, EncryptionKe
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
+use crate::faults::Faults;
 use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
 use crate::partition::Partition;
 use crate::script::{Script, ScriptDefinition, ScriptKind};
@@ -134,6 +135,7 @@ pub struct Account {
     /// Taken by `close`.
     sweeper: Mutex<Option<Sweeper>>,
     splits: OnceLock<Splits>,
+    faults: Faults,
 }
 
 impl Account {
@@ -170,8 +172,14 @@ impl Account {
             mailbox,
             sweeper: Mutex::new(None),
             splits: OnceLock::new(),
+            faults: Faults::default(),
         });
         Ok(account)
+    }
+
+    /// The fault rules, which may be changed at any time.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// Ends the background work and closes the store. Changes that were already accepted are finished first.

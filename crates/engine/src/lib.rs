@@ -15,6 +15,7 @@
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
 //! - `split/`: partitions that become two, or one again, while they serve.
+//! - `faults/`: errors, delays and losses on purpose, for users' tests.
 //! - `throughput/`: budgets of request units, and what partitions have spent.
 //! - `partition/`, `item`, `feed`, `batch`, `charge`: one physical partition and what happens inside.
 
@@ -33,6 +34,7 @@ pub mod encryption_key;
 pub mod env;
 pub mod error;
 pub mod etag;
+pub mod faults;
 pub mod feed;
 pub mod item;
 pub mod offer;

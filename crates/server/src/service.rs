@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use orrery_api_nosql::faults::{Faults, Set};
 use orrery_api_nosql::{
-    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, ScriptLimits, Service, ServiceConfig,
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, OPERATIONS, ScriptLimits, Service,
+    ServiceConfig,
 };
 use orrery_budget::MemoryPool;
+use orrery_engine::faults::Set;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
@@ -54,11 +55,10 @@ pub fn open(config: &Config) -> Result<(Apis<Service>, SharedBackend)> {
     let service =
         Service::new(account.clone(), service_config(config, memory.clone())?).with_lengthy(lengthy::run);
     if let Some(path) = &config.faults {
-        service.faults().replace(read_faults(path)?);
+        account.faults().replace(read_faults(path)?);
     }
-    let faults = service.faults().clone();
     let limit_bytes = config.memory_limit_bytes;
-    Ok((Apis::http(service), Arc::new(Opened { account, store, faults, memory, limit_bytes })))
+    Ok((Apis::http(service), Arc::new(Opened { account, store, memory, limit_bytes })))
 }
 
 /// The part of the cache that columns may take; blocks and items have the rest.
@@ -80,7 +80,7 @@ fn read_faults(path: &Path) -> Result<Set> {
     let text = std::fs::read_to_string(path).with_context(|| format!("--faults: cannot read {shown}"))?;
     let value =
         file::json_or_toml(path, &text).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))?;
-    Set::parse(&value).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))
+    Set::parse(&value, OPERATIONS).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))
 }
 
 fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceConfig> {
@@ -123,7 +123,6 @@ fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceCon
 struct Opened {
     account: Arc<Account>,
     store: Arc<dyn Store>,
-    faults: Arc<Faults>,
     memory: Arc<MemoryPool>,
     limit_bytes: u64,
 }
@@ -162,7 +161,7 @@ impl Backend for Opened {
         partition_metrics::render(text, &self.account.open_partition_figures(), named);
         partition_metrics::render_splits(text, &self.account.split_figures());
         partition_metrics::render_columns(text, self.account.column_bytes());
-        partition_metrics::render_faults(text, &self.faults.counts());
+        partition_metrics::render_faults(text, &self.account.faults().counts());
     }
 
     fn close(&self) -> Result<()> {

@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use http::StatusCode;
-use orrery_engine::{Error as EngineError, Kind};
 use orrery_model::PartitionKey;
 use serde_json::{Map, Value, json};
 
-use crate::actions::{Action, OPERATIONS};
-use crate::errors::{ApiError, Plane, RETRY_WITH, Voice};
-use crate::routes::Path;
+use super::Asked;
 
 /// Rules that may be in force at one time.
 pub const RULES_MAX: usize = 64;
@@ -19,13 +15,6 @@ const NAME_CHARS_MAX: usize = 64;
 const OPERATIONS_MAX: usize = 64;
 /// Longest that a rule may hold a request or tell a client to wait.
 const MS_MAX: u64 = 60_000;
-const RETRY_AFTER_MS_DEFAULT: u64 = 100;
-
-const THROTTLED: &str = "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429";
-const RETRY: &str = "Conflicting request to resource has been attempted. Retry to avoid conflicts.";
-const GONE: &str = "The requested resource is no longer available at the server.";
-const UNAVAILABLE: &str =
-    "Service is currently unavailable. More info: https://aka.ms/cosmosdb-tsg-service-unavailable";
 
 #[derive(Debug)]
 pub struct Rule {
@@ -49,26 +38,71 @@ pub struct Rule {
 
 /// Which half of an exchange is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drop {
+pub enum LostHalf {
     /// The work is not done.
     Request,
     /// The work is done, and nobody learns of it.
     Answer,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing but the delay.
     Late,
-    Answer(Answer),
-    Drop(Drop),
+    /// An error instead of the work.
+    Answer(FaultAnswer),
+    Lost(LostHalf),
 }
 
-#[derive(Debug)]
-pub struct Answer {
-    status: u16,
-    substatus: Option<u32>,
-    retry_after_ms: Option<u64>,
+/// The error that a request is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultAnswer {
+    pub status: FaultStatus,
+    /// Instead of the usual one.
+    pub substatus: Option<u32>,
+    pub retry_after_ms: Option<u64>,
+}
+
+/// What an error says, as rules write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultStatus {
+    /// 429
+    Throttled,
+    /// 449
+    RetryWith,
+    /// 410
+    Gone,
+    /// 503
+    Unavailable,
+}
+
+impl FaultStatus {
+    const ALL: [(FaultStatus, u64, &'static str); 4] = [
+        (FaultStatus::Throttled, 429, "429"),
+        (FaultStatus::RetryWith, 449, "449"),
+        (FaultStatus::Gone, 410, "410"),
+        (FaultStatus::Unavailable, 503, "503"),
+    ];
+
+    fn of(number: u64) -> Option<FaultStatus> {
+        FaultStatus::ALL.iter().find(|(_, known, _)| *known == number).map(|(status, ..)| *status)
+    }
+
+    fn number(self) -> (u64, &'static str) {
+        let found = FaultStatus::ALL.iter().find(|(status, ..)| *status == self);
+        found.map_or((503, "503"), |(_, number, text)| (*number, text))
+    }
+}
+
+impl Effect {
+    /// The label of metrics.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Effect::Late => "delay",
+            Effect::Lost(_) => "drop",
+            Effect::Answer(answer) => answer.status.number().1,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +116,7 @@ enum Operations {
 const MEMBERS: &str = "name, operations, database, container, partitionKey, probability, after, count, answer, substatus, retryAfterMs, delayMs, drop";
 
 impl Rule {
-    pub fn parse(place: usize, value: &Value) -> Result<Rule, String> {
+    pub fn parse(place: usize, value: &Value, operations: &[&str]) -> Result<Rule, String> {
         let fields =
             Fields { place, object: value.as_object().ok_or_else(|| format!("rule {place} is no object"))? };
         // `matched` and `fired` come back from a list that was read and changed.
@@ -110,7 +144,7 @@ impl Rule {
         };
         let delay_ms = fields.ms("delayMs")?;
         Ok(Rule {
-            operations: fields.operations()?,
+            operations: fields.operations(operations)?,
             database: fields.text("database")?,
             container: fields.text("container")?,
             key,
@@ -126,18 +160,17 @@ impl Rule {
         })
     }
 
-    pub fn matches(&self, action: Action, path: &Path<'_>, key: &impl Fn() -> Option<PartitionKey>) -> bool {
+    pub fn matches(&self, asked: Asked<'_>, key: &impl Fn() -> Option<PartitionKey>) -> bool {
         let operation = self.operations.iter().any(|operations| match operations {
             Operations::All => true,
-            Operations::Reads => action.is_read(),
-            Operations::Writes => !action.is_read(),
-            Operations::Named(name) => name == action.name(),
+            Operations::Reads => asked.reads,
+            Operations::Writes => !asked.reads,
+            Operations::Named(name) => name == asked.operation,
         });
-        let named =
-            |wanted: &Option<String>, n: usize| wanted.as_deref().is_none_or(|wanted| wanted == path.id(n));
+        let named = |wanted: &Option<String>, name| wanted.as_deref().is_none_or(|wanted| wanted == name);
         operation
-            && named(&self.database, 0)
-            && named(&self.container, 1)
+            && named(&self.database, asked.database)
+            && named(&self.container, asked.container)
             && self.key.as_ref().is_none_or(|wanted| key().as_ref() == Some(wanted))
     }
 
@@ -180,10 +213,10 @@ impl Rule {
         put("delayMs", (!self.delay.is_zero()).then(|| json!(self.delay.as_millis() as u64)));
         match &self.effect {
             Effect::Late => {}
-            Effect::Drop(Drop::Request) => drop(put("drop", Some(json!("request")))),
-            Effect::Drop(Drop::Answer) => drop(put("drop", Some(json!("answer")))),
+            Effect::Lost(LostHalf::Request) => drop(put("drop", Some(json!("request")))),
+            Effect::Lost(LostHalf::Answer) => drop(put("drop", Some(json!("answer")))),
             Effect::Answer(answer) => {
-                put("answer", Some(json!(answer.status)));
+                put("answer", Some(json!(answer.status.number().0)));
                 put("substatus", answer.substatus.map(|number| json!(number)));
                 put("retryAfterMs", answer.retry_after_ms.map(|number| json!(number)));
             }
@@ -191,36 +224,6 @@ impl Rule {
         put("matched", Some(json!(self.matched.load(Relaxed))));
         put("fired", Some(json!(self.fired.load(Relaxed))));
         Value::Object(out)
-    }
-}
-
-impl Answer {
-    pub fn kind(&self) -> &'static str {
-        match self.status {
-            429 => "429",
-            449 => "449",
-            410 => "410",
-            _ => "503",
-        }
-    }
-
-    /// The service's own error of this status.
-    pub fn error(&self) -> ApiError {
-        let mut error = match self.status {
-            429 => {
-                let retry_after_ms = self.retry_after_ms.unwrap_or(RETRY_AFTER_MS_DEFAULT);
-                let kind = Kind::Throttled { retry_after_ms };
-                ApiError::from_engine(EngineError::new(kind, THROTTLED), Plane::Items)
-            }
-            410 => ApiError::from_engine(EngineError::new(Kind::RangeGone, GONE), Plane::Items),
-            RETRY_WITH => ApiError::from_engine(EngineError::new(Kind::Conflict, RETRY), Plane::Items),
-            _ => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Voice::Partition, UNAVAILABLE).charge(0.0),
-        };
-        if let Some(substatus) = self.substatus {
-            error.substatus = substatus;
-        }
-        error.retry_after_ms = self.retry_after_ms.or(error.retry_after_ms);
-        error
     }
 }
 
@@ -274,7 +277,7 @@ impl Fields<'_> {
         }
     }
 
-    fn operations(&self) -> Result<Vec<Operations>, String> {
+    fn operations(&self, names: &[&str]) -> Result<Vec<Operations>, String> {
         let list = match self.object.get("operations") {
             None | Some(Value::Null) => return Ok(vec![Operations::All]),
             Some(Value::String(one)) => vec![one.as_str()],
@@ -288,9 +291,9 @@ impl Fields<'_> {
             "all" => Ok(Operations::All),
             "reads" => Ok(Operations::Reads),
             "writes" => Ok(Operations::Writes),
-            name if OPERATIONS.contains(&name) => Ok(Operations::Named(name.to_owned())),
+            name if names.contains(&name) => Ok(Operations::Named(name.to_owned())),
             name => {
-                let names = OPERATIONS.join(", ");
+                let names = names.join(", ");
                 Err(self.wrong(&format!("`{name}` is no operation; allowed: all, reads, writes, {names}")))
             }
         };
@@ -304,14 +307,14 @@ impl Fields<'_> {
             return Err(self.wrong("`substatus` and `retryAfterMs` belong to an `answer`"));
         }
         match (answer, self.text("drop")?.as_deref()) {
-            (Some(status @ (429 | 449 | 410 | 503)), None) => Ok(Effect::Answer(Answer {
-                status: status as u16,
+            (Some(status), None) => Ok(Effect::Answer(FaultAnswer {
+                status: FaultStatus::of(status)
+                    .ok_or_else(|| self.wrong("`answer` is 429, 449, 410 or 503"))?,
                 substatus: substatus.map(|number| u32::try_from(number).unwrap_or(u32::MAX)),
                 retry_after_ms,
             })),
-            (Some(_), None) => Err(self.wrong("`answer` is 429, 449, 410 or 503")),
-            (None, Some("request")) => Ok(Effect::Drop(Drop::Request)),
-            (None, Some("answer")) => Ok(Effect::Drop(Drop::Answer)),
+            (None, Some("request")) => Ok(Effect::Lost(LostHalf::Request)),
+            (None, Some("answer")) => Ok(Effect::Lost(LostHalf::Answer)),
             (None, Some(_)) => Err(self.wrong("`drop` is \"request\" or \"answer\"")),
             (Some(_), Some(_)) => Err(self.wrong("`answer` and `drop` exclude each other")),
             (None, None) if late => Ok(Effect::Late),
@@ -324,12 +327,10 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    fn rule(value: Value) -> Rule {
-        Rule::parse(0, &value).unwrap()
-    }
+    const OPERATIONS: [&str; 5] = ["read_item", "list_items", "query_items", "create_item", "batch"];
 
-    fn path(text: &str) -> Path<'_> {
-        Path::parse(text).unwrap()
+    fn rule(value: Value) -> Rule {
+        Rule::parse(0, &value, &OPERATIONS).unwrap()
     }
 
     #[test]
@@ -341,17 +342,15 @@ mod tests {
             PartitionKey::parse_header(r#"["a"]"#).unwrap(),
             PartitionKey::parse_header(r#"["b"]"#).unwrap(),
         );
-        let here = path("/dbs/d/colls/c/docs");
-        assert!(picky.matches(Action::CreateItem, &here, &|| Some(a.clone())));
-        assert!(!picky.matches(Action::CreateItem, &here, &|| Some(b.clone())));
-        assert!(!picky.matches(Action::CreateItem, &here, &|| None));
-        assert!(!picky.matches(Action::QueryItems, &here, &|| Some(a.clone())));
-        assert!(!picky.matches(Action::CreateItem, &path("/dbs/d/colls/other/docs"), &|| Some(a.clone())));
+        let write = Asked { operation: "create_item", reads: false, database: "d", container: "c" };
+        let read = |operation| Asked { operation, reads: true, ..write };
+        assert!(picky.matches(write, &|| Some(a.clone())));
+        assert!(!picky.matches(write, &|| Some(b.clone())));
+        assert!(!picky.matches(write, &|| None));
+        assert!(!picky.matches(read("query_items"), &|| Some(a.clone())));
+        assert!(!picky.matches(Asked { container: "other", ..write }, &|| Some(a.clone())));
         let named = rule(json!({"operations": "read_item", "delayMs": 5}));
-        assert!(
-            named.matches(Action::ReadItem, &here, &|| None)
-                && !named.matches(Action::ListItems, &here, &|| None)
-        );
+        assert!(named.matches(read("read_item"), &|| None) && !named.matches(read("list_items"), &|| None));
     }
 
     #[test]
@@ -396,33 +395,14 @@ mod tests {
             (json!({"probability": 1.5, "answer": 429}), "from 0 to 1"),
             (
                 json!({"operations": ["reed"], "answer": 429}),
-                "`reed` is no operation; allowed: all, reads, writes, read_account",
+                "`reed` is no operation; allowed: all, reads, writes, read_item",
             ),
             (json!({"anser": 429}), "`anser` is unknown"),
             (json!({"partitionKey": "a", "answer": 429}), "JSON array"),
             (json!([]), "no object"),
         ] {
-            let error = Rule::parse(4, &value).unwrap_err();
+            let error = Rule::parse(4, &value, &OPERATIONS).unwrap_err();
             assert!(error.contains(what) && error.starts_with("rule 4"), "{error}");
         }
-    }
-
-    #[test]
-    fn an_answer_is_the_services_own_error() {
-        let answer = |value| match rule(value).effect {
-            Effect::Answer(answer) => answer.error(),
-            other => panic!("{other:?}"),
-        };
-        let throttled = answer(json!({"answer": 429, "retryAfterMs": 7}));
-        assert_eq!(
-            (throttled.status.as_u16(), throttled.substatus, throttled.retry_after_ms),
-            (429, 3200, Some(7))
-        );
-        assert_eq!(throttled.charge_ru, Some(0.38));
-        assert_eq!(
-            (answer(json!({"answer": 410})).substatus, answer(json!({"answer": 449})).status.as_u16()),
-            (1002, 449)
-        );
-        assert_eq!(answer(json!({"answer": 503})).code(), "ServiceUnavailable");
     }
 }

@@ -9,25 +9,24 @@
 //!
 //! The first rule that matches a request and fires decides. Whether a rule fires depends on the seed, the rule and how
 //! many requests matched it before, and on nothing else: the same requests in the same order meet the same faults. Rules
-//! see requests after they have been authenticated; the admin routes are never touched, so that rules can be taken away.
+//! see requests after they have been authenticated; what administers the server is never touched, so that rules can be taken
+//! away. The rules are the account's, whichever api a request comes through.
 //!
-//! An answer is made here. Being late and hanging up is the transport's work: it finds an [`orrery_api::Fault`] beside the
-//! response.
+//! What a fault means is said here ([`Effect`]); its words are the api's, and being late and hanging up is the work of whoever
+//! sends the answer.
 
 mod rule;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use orrery_model::PartitionKey;
 use serde_json::{Value, json};
 
-use crate::actions::Action;
-use crate::errors::ApiError;
-use crate::routes::{OWN_TYPE, Path};
-pub use rule::{Drop, RULES_MAX};
-use rule::{Effect, Rule};
+use rule::Rule;
+pub use rule::{Effect, FaultAnswer, FaultStatus, LostHalf, RULES_MAX};
 
 /// The rules in force.
 #[derive(Default)]
@@ -51,18 +50,29 @@ pub struct Set {
     rules: Vec<Rule>,
 }
 
+/// A request, as rules see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The name of the operation in its api.
+    pub operation: &'static str,
+    pub reads: bool,
+    /// The names in the request, empty where there are none.
+    pub database: &'a str,
+    pub container: &'a str,
+}
+
 /// What a rule does to one request.
-pub(crate) struct Fault {
-    pub(crate) injected: orrery_api::Fault,
-    /// Answer with this instead of doing the work.
-    pub(crate) answer: Option<ApiError>,
-    /// Do not do the work, and do not answer.
-    pub(crate) lost: bool,
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// The name of the rule, for the log.
+    pub rule: Arc<str>,
+    pub delay: Duration,
+    pub effect: Effect,
 }
 
 impl Set {
-    /// Reads a list of rules; the message says which rule is wrong and why.
-    pub fn parse(value: &Value) -> Result<Set, String> {
+    /// Reads a list of rules over operations with these names; the message says which rule is wrong and why.
+    pub fn parse(value: &Value, operations: &[&str]) -> Result<Set, String> {
         let object = value.as_object().ok_or("the faults are no object with `rules`")?;
         for name in object.keys() {
             if !["seed", "rules"].contains(&name.as_str()) {
@@ -80,8 +90,11 @@ impl Set {
         if list.len() > RULES_MAX {
             return Err(format!("{} rules are given; allowed: up to {RULES_MAX}", list.len()));
         }
-        let rules =
-            list.iter().enumerate().map(|(n, rule)| Rule::parse(n, rule)).collect::<Result<_, _>>()?;
+        let rules = list
+            .iter()
+            .enumerate()
+            .map(|(n, rule)| Rule::parse(n, rule, operations))
+            .collect::<Result<_, _>>()?;
         Ok(Set { seed, rules })
     }
 }
@@ -120,42 +133,15 @@ impl Faults {
         self.len() == 0
     }
 
-    /// The fault that a request meets. Without rules this is one load.
-    pub(crate) fn meet(
-        &self,
-        action: Action,
-        path: &Path<'_>,
-        key: impl Fn() -> Option<PartitionKey>,
-    ) -> Option<Fault> {
+    /// The fault that a request meets. Without rules this is one load. The key is found out only if a rule wants it.
+    pub fn meet(&self, asked: Asked<'_>, key: impl Fn() -> Option<PartitionKey>) -> Option<Fault> {
         let set = self.set.load();
         let set = set.as_ref()?;
-        if path.resource_type == OWN_TYPE {
-            return None;
-        }
-        let rule = set.rules.iter().find(|rule| rule.matches(action, path, &key) && rule.fires(set.seed))?;
-        let (kind, fault) = rule.fault();
+        let rule = set.rules.iter().find(|rule| rule.matches(asked, &key) && rule.fires(set.seed))?;
+        let kind = rule.effect.kind();
         if let Some(cell) = KINDS.iter().position(|known| *known == kind).and_then(|n| self.counts.0.get(n)) {
             cell.fetch_add(1, Relaxed);
         }
-        Some(fault)
-    }
-}
-
-impl Rule {
-    fn fault(&self) -> (&'static str, Fault) {
-        let injected = |drop| orrery_api::Fault { rule: self.name.clone(), delay: self.delay, drop };
-        match &self.effect {
-            Effect::Late => ("delay", Fault { injected: injected(false), answer: None, lost: false }),
-            Effect::Drop(Drop::Request) => {
-                ("drop", Fault { injected: injected(true), answer: None, lost: true })
-            }
-            Effect::Drop(Drop::Answer) => {
-                ("drop", Fault { injected: injected(true), answer: None, lost: false })
-            }
-            Effect::Answer(answer) => (
-                answer.kind(),
-                Fault { injected: injected(false), answer: Some(answer.error()), lost: false },
-            ),
-        }
+        Some(Fault { rule: rule.name.clone(), delay: rule.delay, effect: rule.effect.clone() })
     }
 }
