@@ -3,7 +3,6 @@
 //! Items, batches and lists are admitted and charged by the engine, which knows their partitions. Queries and change feeds
 //! are admitted by every partition they turn to and charged to each for its own part.
 
-use crate::config::ConsistencyLevel;
 use crate::consistency;
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{self, At};
@@ -25,7 +24,7 @@ pub fn class(context: &Context<'_>) -> Result<RequestClass> {
             _ => return Err(invalid("x-ms-cosmos-throughput-bucket", text)),
         },
     };
-    let reads_twice = consistency::level(context)? >= ConsistencyLevel::BoundedStaleness;
+    let reads_twice = consistency::level(context)?.reads_twice();
     Ok(RequestClass { low_priority, bucket, reads_twice })
 }
 

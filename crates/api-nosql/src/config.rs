@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_budget::MemoryPool;
+use orrery_engine::ConsistencyLevel;
 
 /// The well-known key of the vendor's emulator, in its base64 form. It is a convention for development, not a secret.
 pub const EMULATOR_KEY: &str =
@@ -35,42 +36,6 @@ pub struct AccountKeys {
 impl std::fmt::Debug for AccountKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AccountKeys(…)")
-    }
-}
-
-/// Consistency levels, weakest first: a request may only go down from the account's level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConsistencyLevel {
-    Eventual,
-    ConsistentPrefix,
-    Session,
-    BoundedStaleness,
-    Strong,
-}
-
-impl ConsistencyLevel {
-    pub const ALL: [ConsistencyLevel; 5] = [
-        ConsistencyLevel::Eventual,
-        ConsistencyLevel::ConsistentPrefix,
-        ConsistencyLevel::Session,
-        ConsistencyLevel::BoundedStaleness,
-        ConsistencyLevel::Strong,
-    ];
-
-    /// The name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            ConsistencyLevel::Eventual => "Eventual",
-            ConsistencyLevel::ConsistentPrefix => "ConsistentPrefix",
-            ConsistencyLevel::Session => "Session",
-            ConsistencyLevel::BoundedStaleness => "BoundedStaleness",
-            ConsistencyLevel::Strong => "Strong",
-        }
-    }
-
-    /// Names are compared without regard to case; clients differ.
-    pub fn parse(name: &str) -> Option<ConsistencyLevel> {
-        ConsistencyLevel::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
     }
 }
 
@@ -109,14 +74,6 @@ pub struct ServiceConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_are_ordered_by_strength_and_found_by_name() {
-        assert!(ConsistencyLevel::Strong > ConsistencyLevel::Session);
-        assert!(ConsistencyLevel::Session > ConsistencyLevel::Eventual);
-        assert_eq!(ConsistencyLevel::parse("boundedstaleness"), Some(ConsistencyLevel::BoundedStaleness));
-        assert_eq!(ConsistencyLevel::parse("strongish"), None);
-    }
 
     #[test]
     fn keys_do_not_show_in_debug_output() {

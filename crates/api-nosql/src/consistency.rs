@@ -4,7 +4,8 @@
 //! what is left to check is that a request does not ask for more than the account promises, and that a session token
 //! is not ahead of the data (it can be, after a restore or when it belongs to something else).
 
-use crate::config::ConsistencyLevel;
+use orrery_engine::ConsistencyLevel;
+
 use crate::errors::{ApiError, Result};
 use crate::headers::{CONSISTENCY_LEVEL, SESSION_TOKEN};
 use crate::service::Context;
@@ -19,7 +20,7 @@ pub fn session(context: &Context<'_>) -> Result<Vec<(u32, u64)>> {
     let wanted = session::parse(token)
         .map_err(|_| ApiError::refused(format!("The session token provided '{token}' is invalid.")))?;
     // Levels below a session promise nothing about it.
-    Ok(if level >= ConsistencyLevel::Session { wanted } else { Vec::new() })
+    Ok(if level.keeps_sessions() { wanted } else { Vec::new() })
 }
 
 /// The level in force for this request.
@@ -33,12 +34,11 @@ pub fn level(context: &Context<'_>) -> Result<ConsistencyLevel> {
             "The value '{text}' specified for the header 'x-ms-consistency-level' is invalid."
         ))
     })?;
-    if asked > account {
-        return Err(ApiError::refused(format!(
+    account.asked(Some(asked)).map_err(|_| {
+        ApiError::refused(format!(
             "ConsistencyLevel {} specified in the request is invalid when service is configured with consistency level {}. Ensure the request consistency level is not stronger than the service consistency level.",
             asked.name(),
             account.name()
-        )));
-    }
-    Ok(asked)
+        ))
+    })
 }

@@ -69,8 +69,8 @@ mod write;
 
 pub use actions::{OPERATIONS, is_query};
 pub use config::{
-    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, EMULATOR_KEY,
-    QUERY_PAGE_TIME_DEFAULT, REQUEST_TIME_DEFAULT, ServiceConfig,
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, CrossPartition, EMULATOR_KEY, QUERY_PAGE_TIME_DEFAULT,
+    REQUEST_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
 pub use service::{BODY_BYTES_MAX, Service};

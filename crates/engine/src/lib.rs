@@ -28,6 +28,7 @@ pub mod charge;
 mod check;
 mod columns;
 pub mod config;
+pub mod consistency;
 pub mod container;
 pub mod definition;
 pub mod encryption_key;
@@ -57,6 +58,7 @@ pub use batch::*;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use config::EngineConfig;
+pub use consistency::ConsistencyLevel;
 pub use container::{Container, ContainerCore, PartitionSetup, Usage};
 pub use definition::{
     ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, KeyKinds, PathStep, PolicyCursor,

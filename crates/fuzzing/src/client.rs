@@ -14,11 +14,11 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use orrery_api::{Connection, HttpApi};
 use orrery_api_nosql::{
-    AccountKeys, ConsistencyLevel, CrossPartition, EMULATOR_KEY, QUERY_PAGE_TIME_DEFAULT,
-    REQUEST_TIME_DEFAULT, ScriptLimits, Service, ServiceConfig,
+    AccountKeys, CrossPartition, EMULATOR_KEY, QUERY_PAGE_TIME_DEFAULT, REQUEST_TIME_DEFAULT, ScriptLimits,
+    Service, ServiceConfig,
 };
 use orrery_budget::MemoryPool;
-use orrery_engine::{Account, EngineConfig, Env, TestEnv};
+use orrery_engine::{Account, ConsistencyLevel, EngineConfig, Env, TestEnv};
 use orrery_storage::MemoryStore;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::Sha256;

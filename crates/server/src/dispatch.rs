@@ -245,7 +245,7 @@ impl<A: HttpApi> Dispatcher<A> {
                 }
             },
             "/health/live" => (StatusCode::OK, json, r#"{"status":"live"}"#.into()),
-            "/health/ready" if self.backend.figures().writes_stopped => (
+            "/health/ready" if self.backend.figures().store.writes_stopped => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 json,
                 r#"{"status":"not ready","message":"the store has stopped accepting writes; the log says why"}"#.into(),

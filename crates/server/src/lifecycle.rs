@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use orrery_engine::Durability;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::{Config, Durability, LogFormat, TlsMode};
+use crate::config::{Config, LogFormat, TlsMode};
 use crate::limits::POLLS_BETWEEN_EVENTS;
 use crate::log::{self, LogSink};
 use crate::open_files;

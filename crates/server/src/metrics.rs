@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use orrery_api::Summary;
+use orrery_storage::StoreStats;
 use parking_lot::Mutex;
 
 use crate::limits::OPERATIONS_MAX;
@@ -23,20 +24,7 @@ const CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "429", "5xx"];
 /// Figures of the store, taken when somebody asks for the metrics.
 #[derive(Debug, Clone, Default)]
 pub struct StoreFigures {
-    pub disk_bytes: u64,
-    pub log_bytes: u64,
-    pub commits: u64,
-    pub groups: u64,
-    pub syncs: u64,
-    pub flushes: u64,
-    pub compactions: u64,
-    pub snapshots_open: u64,
-    pub item_cache_hits: u64,
-    pub item_cache_misses: u64,
-    pub item_cache_bytes: u64,
-    pub damaged_tables: u64,
-    pub writes_stopped: bool,
-    pub disk_full: bool,
+    pub store: StoreStats,
     /// What the process may take, and of it what its requests share.
     pub memory_limit_bytes: u64,
     pub request_memory_limit_bytes: u64,
@@ -186,25 +174,28 @@ impl Metrics {
         one("orrery_log_lines_dropped_total", "counter", "Log lines dropped.", i128::from(log_lines_dropped));
         if let Some(store) = store {
             let StoreFigures {
-                disk_bytes,
-                log_bytes,
-                commits,
-                groups,
-                syncs,
-                flushes,
-                compactions,
-                snapshots_open,
-                item_cache_hits,
-                item_cache_misses,
-                item_cache_bytes,
+                store:
+                    StoreStats {
+                        disk_bytes,
+                        log_bytes,
+                        commits,
+                        groups,
+                        syncs,
+                        flushes,
+                        compactions,
+                        snapshots_open,
+                        item_cache_hits,
+                        item_cache_misses,
+                        item_cache_bytes,
+                        damaged_tables,
+                        writes_stopped,
+                        disk_full,
+                    },
                 memory_limit_bytes,
                 request_memory_limit_bytes,
                 request_memory_bytes,
                 request_memory_peak_bytes,
                 request_memory_refusals,
-                writes_stopped,
-                damaged_tables,
-                disk_full,
             } = *store;
             one("orrery_store_disk_bytes", "gauge", "Bytes of table files.", disk_bytes.into());
             one("orrery_store_log_bytes", "gauge", "Bytes of the write-ahead log.", log_bytes.into());
@@ -336,7 +327,13 @@ mod tests {
         metrics.request("nosql", &summary("read_item", 1.0), 404, 700);
         metrics.request("nosql", &summary("create_item", 0.38), 429, 20_000_000);
         metrics.request("table", &summary("read_item", 1.0), 200, 40);
-        let text = metrics.render(Some(&StoreFigures { syncs: 7, ..StoreFigures::default() }), 3);
+        let text = metrics.render(
+            Some(&StoreFigures {
+                store: StoreStats { syncs: 7, ..StoreStats::default() },
+                ..StoreFigures::default()
+            }),
+            3,
+        );
         for line in [
             r#"orrery_requests_total{api="nosql",operation="read_item",status="2xx"} 1"#,
             r#"orrery_requests_total{api="nosql",operation="read_item",status="4xx"} 1"#,

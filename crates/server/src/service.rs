@@ -6,10 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use orrery_api_nosql::{
-    AccountKeys, CLOCK_SKEW_S_DEFAULT, ConsistencyLevel, CrossPartition, OPERATIONS, ScriptLimits, Service,
-    ServiceConfig,
-};
+use orrery_api_nosql::{AccountKeys, CLOCK_SKEW_S_DEFAULT, OPERATIONS, ScriptLimits, Service, ServiceConfig};
 use orrery_budget::MemoryPool;
 use orrery_engine::faults::Set;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
@@ -17,7 +14,7 @@ use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
 use crate::api::{Apis, Backend, SharedBackend};
 use crate::config::file;
-use crate::config::{Config, Consistency, CrossPartitionQueries, Durability, Keys};
+use crate::config::{Config, Keys};
 use crate::lengthy;
 use crate::memory;
 use crate::metrics::StoreFigures;
@@ -38,10 +35,7 @@ pub fn open(config: &Config) -> Result<(Apis<Service>, SharedBackend)> {
         burst: config.burst,
         serverless: config.serverless,
         column_bytes_max: column_bytes(config),
-        durability: match config.durability {
-            Durability::Strict => orrery_storage::Durability::Strict,
-            Durability::Relaxed => orrery_storage::Durability::Relaxed,
-        },
+        durability: config.durability,
         ..EngineConfig::default()
     };
     let account = Account::open(store.clone(), engine_config, Arc::new(SystemEnv::new())).map_err(
@@ -99,13 +93,7 @@ fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceCon
             primary_readonly: bytes(readonly.as_ref())?,
             secondary_readonly: bytes(secondary_readonly.as_ref())?,
         },
-        consistency: match config.consistency {
-            Consistency::Strong => ConsistencyLevel::Strong,
-            Consistency::BoundedStaleness => ConsistencyLevel::BoundedStaleness,
-            Consistency::Session => ConsistencyLevel::Session,
-            Consistency::ConsistentPrefix => ConsistencyLevel::ConsistentPrefix,
-            Consistency::Eventual => ConsistencyLevel::Eventual,
-        },
+        consistency: config.consistency,
         account_name: config.account_name.clone(),
         region: config.region.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -113,10 +101,7 @@ fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceCon
         query_page_time: config.query_page_time,
         request_time: config.request_timeout,
         memory,
-        cross_partition: match config.cross_partition_queries {
-            CrossPartitionQueries::Sdk => CrossPartition::Sdk,
-            CrossPartitionQueries::Server => CrossPartition::Server,
-        },
+        cross_partition: config.cross_partition_queries,
     })
 }
 
@@ -133,22 +118,8 @@ impl Backend for Opened {
     }
 
     fn figures(&self) -> StoreFigures {
-        let stats = self.store.stats();
         StoreFigures {
-            disk_bytes: stats.disk_bytes,
-            log_bytes: stats.log_bytes,
-            commits: stats.commits,
-            groups: stats.groups,
-            syncs: stats.syncs,
-            flushes: stats.flushes,
-            compactions: stats.compactions,
-            snapshots_open: stats.snapshots_open,
-            item_cache_hits: stats.item_cache_hits,
-            item_cache_misses: stats.item_cache_misses,
-            item_cache_bytes: stats.item_cache_bytes,
-            damaged_tables: stats.damaged_tables,
-            writes_stopped: stats.writes_stopped,
-            disk_full: stats.disk_full,
+            store: self.store.stats(),
             memory_limit_bytes: self.limit_bytes,
             request_memory_limit_bytes: self.memory.limit_bytes() as u64,
             request_memory_bytes: self.memory.taken_bytes() as u64,

@@ -24,11 +24,11 @@ use std::time::Duration;
 
 pub use settings::{SETTINGS, Setting};
 
-use crate::memory;
+use orrery_api_nosql::CrossPartition;
+pub use orrery_api_nosql::EMULATOR_KEY;
+use orrery_engine::{ConsistencyLevel, Durability};
 
-/// The key that emulators of the service share. Public knowledge, hence good for loopback only.
-pub const EMULATOR_KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+use crate::memory;
 
 /// Prefix of the environment variables.
 pub const ENVIRONMENT_PREFIX: &str = "ORRERY_";
@@ -59,8 +59,8 @@ pub struct Config {
     pub script_timeout: Duration,
     pub script_memory_bytes: u64,
     pub durability: Durability,
-    pub consistency: Consistency,
-    pub cross_partition_queries: CrossPartitionQueries,
+    pub consistency: ConsistencyLevel,
+    pub cross_partition_queries: CrossPartition,
     /// Names beside the loopback ones under which requests are served while the well-known key is in force.
     pub allowed_hosts: Vec<String>,
     /// Whether the metrics need a key.
@@ -118,28 +118,6 @@ impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys(well_known: {})", self.well_known())
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    Strict,
-    Relaxed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consistency {
-    Strong,
-    BoundedStaleness,
-    Session,
-    ConsistentPrefix,
-    Eventual,
-}
-
-/// Who merges the answers of several partitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CrossPartitionQueries {
-    Sdk,
-    Server,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

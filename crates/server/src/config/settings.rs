@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use orrery_api_nosql::CrossPartition;
+use orrery_engine::{ConsistencyLevel, Durability};
+
 use super::values::{address, choice, duration, key, number, size_bytes, switch};
 use super::{
-    Config, Consistency, CrossPartitionQueries, Durability, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys,
-    LogConfig, LogFormat, LogRequests, Source, TlsMode,
+    Config, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, Source, TlsMode,
 };
 
 use crate::memory;
@@ -57,12 +59,12 @@ impl Setting {
     }
 }
 
-pub const CONSISTENCIES: [(&str, Consistency); 5] = [
-    ("strong", Consistency::Strong),
-    ("bounded-staleness", Consistency::BoundedStaleness),
-    ("session", Consistency::Session),
-    ("consistent-prefix", Consistency::ConsistentPrefix),
-    ("eventual", Consistency::Eventual),
+pub const CONSISTENCIES: [(&str, ConsistencyLevel); 5] = [
+    ("strong", ConsistencyLevel::Strong),
+    ("bounded-staleness", ConsistencyLevel::BoundedStaleness),
+    ("session", ConsistencyLevel::Session),
+    ("consistent-prefix", ConsistencyLevel::ConsistentPrefix),
+    ("eventual", ConsistencyLevel::Eventual),
 ];
 
 const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -332,10 +334,7 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| {
             put(
                 &mut config.cross_partition_queries,
-                choice(
-                    last(texts)?,
-                    &[("sdk", CrossPartitionQueries::Sdk), ("server", CrossPartitionQueries::Server)],
-                ),
+                choice(last(texts)?, &[("sdk", CrossPartition::Sdk), ("server", CrossPartition::Server)]),
             )
         },
     },
@@ -546,8 +545,8 @@ pub fn defaults() -> Config {
         script_timeout: Duration::from_secs(5),
         script_memory_bytes: 64_000_000,
         durability: Durability::Strict,
-        consistency: Consistency::Session,
-        cross_partition_queries: CrossPartitionQueries::Sdk,
+        consistency: ConsistencyLevel::Session,
+        cross_partition_queries: CrossPartition::Sdk,
         faults: None,
         throttling: false,
         burst: false,

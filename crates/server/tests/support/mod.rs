@@ -21,6 +21,7 @@ use orrery_server::config::{Config, settings};
 use orrery_server::log::LogSink;
 use orrery_server::metrics::StoreFigures;
 use orrery_server::server::{Bound, Server};
+use orrery_storage::StoreStats;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -183,7 +184,8 @@ impl Backend for Store {
     }
 
     fn figures(&self) -> StoreFigures {
-        StoreFigures { writes_stopped: self.writes_stopped.load(Relaxed), ..StoreFigures::default() }
+        let store = StoreStats { writes_stopped: self.writes_stopped.load(Relaxed), ..StoreStats::default() };
+        StoreFigures { store, ..StoreFigures::default() }
     }
 
     fn close(&self) -> anyhow::Result<()> {
