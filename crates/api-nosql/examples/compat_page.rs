@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "\
 What this server does about each route of the NoSQL API. `supported` means as the service does it, `partial` that the
 note names what is missing, `absent` that the answer is a clear error.
 
-This page is made from the table in `crates/api-nosql/src/support.rs` by `cargo xtask docs`; change it there.
+This page is made from the table in `crates/api-nosql/src/compat_table.rs` by `cargo xtask docs`; change it there.
 
 ";
 

@@ -24,7 +24,7 @@ use crate::resource_feed::{Entry, Feed};
 use crate::rid::{MEDIA_LINK, MediaId, Rid, ascii};
 use crate::service::{Context, Target};
 use crate::write::{push_json_string, push_u64};
-use crate::{body, budget, consistency, items, scope};
+use crate::{body, consistency, items, request_class, scope};
 
 /// Members that are not the client's to choose freely.
 const OWN_MEMBERS: [&str; 7] = ["id", "contentType", "media", "_rid", "_ts", "_self", "_etag"];
@@ -119,7 +119,7 @@ impl Place {
 
     pub fn read(&self, context: &Context<'_>) -> Result<ItemReply> {
         let session = consistency::session(context)?;
-        let options = ReadOptions { if_none_match: None, session, class: budget::class(context)? };
+        let options = ReadOptions { if_none_match: None, session, class: request_class::class(context)? };
         self.target.container.read_item(&self.key, &self.id, &options).map_err(|error| self.failed(error))
     }
 
@@ -140,7 +140,7 @@ impl Place {
             if_match: context.text(IF_MATCH).map(str::to_owned),
             if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
             session: consistency::session(context)?,
-            class: budget::class(context)?,
+            class: request_class::class(context)?,
         };
         self.target.container.write_item(&self.key, write).await.map_err(|error| self.failed(error))
     }

@@ -22,7 +22,7 @@ use crate::item_json::{SYSTEM_MEMBERS, size_hint, write_etag, write_item};
 use crate::items::{at, failed, id_of, place, wants_body};
 use crate::service::{Context, Target};
 use crate::write::{push_full_charge, push_json_string, push_u64};
-use crate::{budget, consistency, paging, patch, query, scope};
+use crate::{consistency, paging, patch, query, request_class, scope};
 
 /// The service's limit for the body of a batch.
 const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -90,7 +90,7 @@ fn decode(context: &Context<'_>, target: &Target) -> Result<Vec<Decoded>> {
         return Err(ApiError::bad_request("Batch request has more operations than what is supported."));
     }
     let session = consistency::session(context)?;
-    let class = budget::class(context)?;
+    let class = request_class::class(context)?;
     let quiet = !wants_body(context);
     let mut operations = Vec::with_capacity(root.len());
     for (n, element) in root.elements().enumerate() {

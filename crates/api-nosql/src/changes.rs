@@ -35,7 +35,7 @@ use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
 use crate::write::push_json_string;
-use crate::{budget, consistency, http_date, scope};
+use crate::{consistency, http_date, request_class, scope};
 
 /// A list of positions longer than this is none of ours.
 const POSITIONS_MAX: usize = 10_000;
@@ -65,7 +65,7 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions
     let partitions = target.container.partitions_of(scope).map_err(engine)?;
     let ranges = target.container.ranges();
     let start = Start::of_request(context)?;
-    let class = budget::class(context)?;
+    let class = request_class::class(context)?;
     let mut page = PageRequest {
         max_items: page_items(context)?,
         max_bytes: PAGE_BYTES_MAX,
@@ -83,7 +83,7 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions
         let parents = ranges.iter().find(|info| info.id == range).map_or(&[][..], |info| &info.parents);
         let from = start.of_range(range, parents);
         let mut full = page.max_items == 0 || page.max_bytes == 0;
-        if !full && let Err(refused) = budget::admit_range(target, range, class) {
+        if !full && let Err(refused) = request_class::admit_range(target, range, class) {
             if found.is_empty() {
                 return Err(refused);
             }
@@ -113,7 +113,7 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions
         };
         first.get_or_insert(at);
         let part_ru = class.read_charge(charge);
-        budget::charge(target, scope, class, Some(range), part_ru);
+        request_class::charge(target, scope, class, Some(range), part_ru);
         charge_ru += part_ru;
         positions.push((range, lsn));
         page.max_items -= changes.len().min(page.max_items);

@@ -11,7 +11,7 @@ use crate::items;
 use crate::paging::{self, PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
-use crate::{budget, consistency, scope};
+use crate::{consistency, request_class, scope};
 
 /// A page of one logical partition that is not likely to hold more than this is read in place.
 const SHORT_BYTES: u64 = 256 * 1024;
@@ -28,7 +28,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         max_bytes: PAGE_BYTES_MAX,
         continuation: position,
         session: consistency::session(context)?,
-        class: budget::class(context)?,
+        class: request_class::class(context)?,
     };
     let read = || {
         let found = target.container.read_feed(&scope, &page).map_err(|error| {

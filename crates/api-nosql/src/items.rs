@@ -21,7 +21,7 @@ use crate::item_json::{parse_options, size_hint, write_item};
 use crate::rid::Rid;
 use crate::service::{Context, Target};
 use crate::write::push_u64;
-use crate::{binary_json, budget, consistency, patch as patch_request, query, scope, scripts};
+use crate::{binary_json, consistency, patch as patch_request, query, request_class, scope, scripts};
 
 /// What the service allows in one partition key value, in kilobytes; -1 is no limit.
 pub const QUOTA: &str =
@@ -33,7 +33,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     let options = ReadOptions {
         if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
         session: consistency::session(context)?,
-        class: budget::class(context)?,
+        class: request_class::class(context)?,
     };
     let id = item_id(context, &target, &key)?;
     match target.container.read_item(&key, &id, &options) {
@@ -116,7 +116,7 @@ async fn write(
         if_match: context.text(IF_MATCH).map(str::to_owned),
         if_none_match: context.text(IF_NONE_MATCH).map(str::to_owned),
         session: consistency::session(context)?,
-        class: budget::class(context)?,
+        class: request_class::class(context)?,
     };
     if let Some(triggers) = scripts::triggers::of_request(context, target, &write.operation)? {
         return scripts::triggers::write(context, target, key, write, triggers).await;

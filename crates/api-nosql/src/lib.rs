@@ -3,7 +3,7 @@
 //! [`Service::handle`] takes a whole HTTP request and gives a whole HTTP response; sockets, TLS and runtimes are the
 //! server's business. Meaning lives in the engine; what is here is the wire: paths (`routes`), what a request wants
 //! (`actions`), who wants it (`auth`) and may (`access`), headers, resource ids (`rid`), error texts (`errors`), and one file for each
-//! kind of resource. `support` lists every route with what this server does about it.
+//! kind of resource. `compat_table` lists every route with what this server does about it.
 //!
 //! ```text
 //! Request ─ routes ─ actions ─ auth ─ access ─┬─ account, databases, containers, offers, ranges, conflicts
@@ -26,8 +26,8 @@ mod auth;
 mod batch;
 mod binary_json;
 mod body;
-mod budget;
 mod changes;
+mod compat_table;
 mod config;
 mod conflicts;
 mod consistency;
@@ -54,6 +54,7 @@ mod permissions;
 mod query;
 mod ranges;
 mod request_budget;
+mod request_class;
 mod resource_feed;
 mod rid;
 mod routes;
@@ -62,16 +63,15 @@ mod scripts;
 mod service;
 mod session;
 mod splits;
-mod support;
 mod throughput;
 mod users;
 mod write;
 
 pub use actions::{OPERATIONS, is_query};
+pub use compat_table::{SUPPORT, State, Support, support_table};
 pub use config::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, CrossPartition, EMULATOR_KEY, QUERY_PAGE_TIME_DEFAULT,
     REQUEST_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
 pub use service::{BODY_BYTES_MAX, Service};
-pub use support::{SUPPORT, State, Support, support_table};

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! What a path cannot be turned into is the service's "Request url is invalid."; what it can be turned into but
-//! this server does not offer yet is `Resource::Absent` with the keyword, see the table in `support`.
+//! this server does not offer yet is `Resource::Absent` with the keyword, see the table in `compat_table`.
 
 use std::borrow::Cow;
 

@@ -19,7 +19,7 @@ use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
 use orrery_engine::faults::{Asked, Effect, LostHalf};
-use orrery_engine::{Account, Container, Database, HELD_RESULTS_BYTES_MAX, HeldResults, Ref};
+use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, Ref, ResultCache};
 
 use crate::access::{self, Limits};
 use crate::actions::{self, Action};
@@ -53,7 +53,7 @@ pub struct Service {
     pub(crate) authorizer: Authorizer,
     pub(crate) scripts: Arc<ScriptHost>,
     /// Rows of queries that are ready before they are asked for.
-    pub(crate) held: HeldResults,
+    pub(crate) held: ResultCache,
     pub(crate) statements: query::Statements,
     lengthy: Lengthy,
 }
@@ -114,7 +114,7 @@ impl Service {
         let scripts = Arc::new(ScriptHost::new(config.scripts));
         Service {
             scripts,
-            held: HeldResults::new((config.memory.limit_bytes() / 8).min(HELD_RESULTS_BYTES_MAX)),
+            held: ResultCache::new((config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX)),
             account,
             config,
             headers,

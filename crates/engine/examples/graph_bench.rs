@@ -15,8 +15,8 @@ use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, m
 use orrery_budget::Budget;
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, KeyKinds, PartitionQuery, QueryLimits,
-    QueryMetrics, Scope, SystemEnv, Throughput, Tuning,
+    Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
+    QueryLimits, QueryMetrics, Scope, SystemEnv, Throughput,
 };
 use orrery_query::{DistanceFunction, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -81,8 +81,8 @@ fn main() -> Result<(), Failure> {
     }
     println!("  {:.1} µs CPU to link a vector", (cpu_seconds() - before) * 1e6 / items as f64);
     std::thread::sleep(Duration::from_secs(3));
-    let usual = Tuning::default();
-    let scan = Tuning { graph_nodes_min: u64::MAX, ..usual };
+    let usual = Costs::default();
+    let scan = Costs { graph_nodes_min: u64::MAX, ..usual };
     let asked = Asked { container: &container, kind: &kind, function };
     let exact = ask("brute force", &asked, ", true", usual, 1, None)?;
     ask("graph, for the first time", &asked, "", usual, 1, Some(&exact))?;
@@ -116,7 +116,7 @@ fn ask(
     what: &str,
     asked: &Asked<'_>,
     options: &str,
-    tuning: Tuning,
+    tuning: Costs,
     rounds: u64,
     exact: Option<&Vec<HashSet<String>>>,
 ) -> Result<Vec<HashSet<String>>, Failure> {

@@ -14,8 +14,8 @@ use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, m
 use orrery_budget::Budget;
 use orrery_engine::partition::wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, KeyKinds, PartitionQuery, QueryLimits,
-    Scope, SystemEnv, Throughput, Tuning,
+    Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
+    QueryLimits, Scope, SystemEnv, Throughput,
 };
 use orrery_query::{DistanceFunction, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -138,7 +138,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
                     timed: false,
                     explained: false,
                     held: None,
-                    tuning: Tuning::default(),
+                    tuning: Costs::default(),
                 },
                 &mut |_| rows += 1,
             );

@@ -76,8 +76,8 @@ pub use partition::index::{
 };
 pub use partition::{Draft, Drafted, Partition, Rewritten};
 pub use query::{
-    HELD_RESULTS_BYTES_MAX, HeldPlace, HeldResults, IndexUse, PartitionQuery, QueryFailure, QueryLimits,
-    QueryMetrics, QueryPage, QueryPosition, Report, SystemOf, SystemProperties, Tuning,
+    Costs, IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition,
+    RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, SystemOf, SystemProperties,
 };
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};

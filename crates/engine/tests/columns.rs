@@ -9,7 +9,7 @@ mod query_support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use items_support::{Fixture, key, parts, wait};
-use orrery_engine::{EngineConfig, Operation, Partition, QueryPage, QueryPosition, Scope, Tuning, Write};
+use orrery_engine::{Costs, EngineConfig, Operation, Partition, QueryPage, QueryPosition, Scope, Write};
 use orrery_query::Prepared;
 use orrery_storage::MemoryStore;
 use query_support::{Case, Dice, predicate};
@@ -25,8 +25,8 @@ fn environment(name: &str) -> Option<u64> {
 }
 
 /// Columns from the first query on, or none at all.
-fn tuned(tuning: Tuning, columns: bool) -> Tuning {
-    Tuning { column_items_min: 0, column_asks: u32::from(columns), column_sort_asks: 0, ..tuning }
+fn tuned(tuning: Costs, columns: bool) -> Costs {
+    Costs { column_items_min: 0, column_asks: u32::from(columns), column_sort_asks: 0, ..tuning }
 }
 
 fn by_columns(page: &QueryPage) -> bool {

@@ -24,8 +24,8 @@ use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 use orrery_budget::{Budget, Exceeded, Held, MemoryPool};
 
+use crate::connection::Watch;
 use crate::limits::ANSWER_PIECE_BYTES;
-use crate::watch::Watch;
 
 /// A body that knows whether it was sent.
 pub struct Answer {
@@ -206,7 +206,7 @@ fn end(charge: Charge) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Connections;
+    use crate::connection::Connections;
     use http_body_util::BodyExt;
 
     const MIB: usize = 1024 * 1024;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use orrery_api::{Attendant, ByteStream, Connection, HttpApi, StreamApi, Summary};
 use tokio::sync::watch::{Receiver, Sender, channel};
 
+use crate::connection::{Order, Watch};
 use crate::listener::Port;
 use crate::request_log::Line;
-use crate::watch::{Order, Watch};
 
 /// Has an api serve a connection until it ends, or is told to close.
 pub async fn attend<A: HttpApi>(

@@ -14,8 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::connection::{ORDER_CLOSE, ORDER_FINISH, Watch};
 use crate::limits::CONNECTIONS_GIVEN_UP_MAX;
-use crate::watch::{ORDER_CLOSE, ORDER_FINISH, Watch};
 
 const TICK: Duration = Duration::from_secs(1);
 /// Ticks after which an idle connection may be ended for a newcomer. The first may pass at once.

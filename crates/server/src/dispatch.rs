@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use crate::answer::Answer;
 use crate::api::SharedBackend;
 use crate::config::{Config, Keys};
+use crate::connection::Watch;
 use crate::deadline::within;
 use crate::hosts::Hosts;
 use crate::limits::{LONG_REQUESTS_MAX, LONG_REQUESTS_WAIT, REQUESTS_IN_FLIGHT_MAX};
@@ -28,7 +29,6 @@ use crate::log::LogSink;
 use crate::metrics::Metrics;
 use crate::request_log::{Line, RequestLog};
 use crate::upload::{self, Unreceived};
-use crate::watch::Watch;
 
 const ACTIVITY_ID: &str = "x-ms-activity-id";
 

@@ -28,6 +28,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use crate::attendant;
 use crate::client::{self, answered_aside};
 use crate::config::TlsMode;
+use crate::connection::{Connections, Order, Watch};
 use crate::dispatch::{Dispatcher, HungUp};
 use crate::limits::{
     ACCEPT_BACKLOG, ACCEPT_PAUSE, ACCEPTED_AT_ONCE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES,
@@ -38,7 +39,6 @@ use crate::peeked::Peeked;
 use crate::sniff::{Spoken, recognise};
 use crate::stream::Stream;
 use crate::tls::{ALPN_HTTP2, Tls};
-use crate::watch::{Connections, Order, Watch};
 
 /// What every connection needs.
 pub struct Port<A> {

@@ -18,7 +18,7 @@
 
 use std::path::Path;
 
-use orrery_engine::HELD_RESULTS_BYTES_MAX;
+use orrery_engine::RESULT_CACHE_BYTES_MAX;
 use orrery_storage::EmbeddedOptions;
 
 use crate::config::Config;
@@ -78,7 +78,7 @@ fn fixed_bytes(config: &Config) -> u64 {
         false => memtables.iter().sum::<u64>() + waiting + COMMIT_QUEUE_BYTES,
     };
     // The api takes an eighth of what requests have, which is less than a sixteenth of all.
-    let results = (HELD_RESULTS_BYTES_MAX as u64).min(config.memory_limit_bytes / 16);
+    let results = (RESULT_CACHE_BYTES_MAX as u64).min(config.memory_limit_bytes / 16);
     config.cache_size_bytes.saturating_add(store + results + BASE_BYTES)
 }
 

@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 
 use crate::api::{Apis, SharedBackend};
 use crate::config::{Config, TlsMode};
+use crate::connection::Connections;
 use crate::dispatch::Dispatcher;
 use crate::listener::{self, Port};
 use crate::log::LogSink;
 use crate::tls::{CertificateSource, Tls};
-use crate::watch::Connections;
 
 /// Addresses that are listened on. Binding comes before opening the store: clients that connect meanwhile wait in the
 /// kernel's queue instead of being turned away.

@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::coop;
 
+use crate::connection::Watch;
 use crate::limits::{READ_IN_PLACE_BYTES, READ_STEP_BYTES, WRITE_STEP_BYTES};
-use crate::watch::Watch;
 
 pub struct Stream {
     tcp: TcpStream,

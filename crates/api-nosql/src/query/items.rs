@@ -14,25 +14,25 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use http::{HeaderValue, StatusCode};
-use orrery_engine::{HeldPlace, Scope};
+use orrery_engine::{ResultCachePlace, Scope};
 use orrery_query::merge::{self, MergeError, MergePosition, Merged, PageSize, Rows};
 use orrery_query::plan::QueryPlan;
 use orrery_query::{Prepared, QueryEnv, plan as planning};
 use orrery_sql::SqlError;
 
-use super::insight::Insight;
 use super::partitions::{self, Partitions, Share};
 use super::position::{self, Mark};
+use super::query_metrics::Insight;
 use super::request::{self, QueryRequest};
 use super::statements::Statement;
-use super::{plan, surroundings};
+use super::{plan, query_env};
 use crate::config::CrossPartition;
 use crate::errors::{ApiError, Result};
 use crate::headers::{self, Answer};
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
-use crate::{budget, consistency, continuation, items, paging, scope};
+use crate::{consistency, continuation, items, paging, request_class, scope};
 
 const EXECUTION_INFO: HeaderValue =
     HeaderValue::from_static("{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}");
@@ -42,7 +42,7 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let rows = page_items(context)?;
     let session = consistency::session(context)?;
-    let env = LazyCell::new(|| surroundings::of_container(context, &target));
+    let env = LazyCell::new(|| query_env::of_container(context, &target));
     let statement = context.service.statements.of_request(context, &target, || env.clone())?;
     let scope = scope::of_request(context, &target)?;
     scope::routed_query(context, &target, &scope, |scope| {
@@ -69,7 +69,7 @@ fn page(
     };
     let mut partitions = Partitions::new(context, target, session, shares);
     partitions.explained = Insight::is_wanted(context);
-    partitions.class = budget::class(context)?;
+    partitions.class = request_class::class(context)?;
     partitions.timed = context.flag(headers::POPULATE_METRICS);
     partitions.degree = degree(context);
     partitions.read_ahead = context.flag(headers::PARALLELIZE);
@@ -119,11 +119,11 @@ fn page(
 }
 
 /// Where the merged rows of a query are kept.
-fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> HeldPlace {
+fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> ResultCachePlace {
     let mut owner = target.rid.as_str().as_bytes().to_vec();
     // Ranges come and go, and keys print themselves without ambiguity.
     owner.extend_from_slice(format!("{scope:?}").as_bytes());
-    HeldPlace { owner, query: position::fingerprint(&request.text, &request.parameters) }
+    ResultCachePlace { owner, query: position::fingerprint(&request.text, &request.parameters) }
 }
 
 /// Where a query runs, and how its shares are merged if there are several.

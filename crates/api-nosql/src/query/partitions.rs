@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use orrery_api::Lengthy;
 use orrery_budget::Budget;
-use orrery_engine::{Container, HeldPlace, HeldResults, Position, QueryPosition, RequestClass, Scope};
+use orrery_engine::{Container, Position, QueryPosition, RequestClass, ResultCache, ResultCachePlace, Scope};
 use orrery_model::Epk;
 use orrery_query::merge::{Ask, Figures, HeldRows, MergePosition, SharePage, Shares, SortedPosition};
 use orrery_query::plan::QueryRange;
 
-use super::insight::Insight;
 use super::position::{Part, Start};
+use super::query_metrics::Insight;
 use super::share::{Answered, ShareQuery};
-use crate::budget;
 use crate::errors::{ApiError, Plane, Result};
+use crate::request_class;
 use crate::service::{Context, Target};
 
 /// Threads that all queries together may use beyond those that answer requests.
@@ -124,9 +124,9 @@ pub struct Partitions<'a> {
     /// Whether to take times.
     pub timed: bool,
     /// Where rows of later pages are kept.
-    pub held: Option<&'a HeldResults>,
+    pub held: Option<&'a ResultCache>,
     /// Under which name those of a merged answer are.
-    pub held_place: Option<HeldPlace>,
+    pub held_place: Option<ResultCachePlace>,
     /// How long one page may take.
     pub page_time: Duration,
     budget: Budget,
@@ -338,7 +338,7 @@ impl<'a> Partitions<'a> {
         for ask in asks {
             let Some(share) = self.shares.get(ask.share) else { continue };
             if !self.admitted.contains(&share.range) {
-                budget::admit_range(self.target, share.range, self.class)?;
+                request_class::admit_range(self.target, share.range, self.class)?;
                 self.admitted.push(share.range);
             }
         }
@@ -347,7 +347,7 @@ impl<'a> Partitions<'a> {
 
     fn charge(&self, share: usize, charge_ru: f64) {
         if let Some(share) = self.shares.get(share) {
-            budget::charge(self.target, &share.scope, self.class, Some(share.range), charge_ru);
+            request_class::charge(self.target, &share.scope, self.class, Some(share.range), charge_ru);
         }
     }
 
@@ -450,7 +450,7 @@ impl Shares for Partitions<'_> {
         // Nobody reads a partition, but the page is still a request to one, which must have seen what the client has.
         let Some(first) = self.shares.first().cloned() else { return Ok(None) };
         if !self.admitted.contains(&first.range) {
-            budget::admit_range(self.target, first.range, self.class)?;
+            request_class::admit_range(self.target, first.range, self.class)?;
             self.admitted.push(first.range);
         }
         let refused = |error| ApiError::from_engine(error, Plane::Items);

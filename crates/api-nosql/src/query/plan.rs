@@ -10,8 +10,8 @@ use orrery_query::QueryEnv;
 use orrery_query::plan::{Features, Gateway, NEEDS_PLAN_MESSAGE, PlanContext, QueryPlan, plan};
 use orrery_sql::Query;
 
+use super::query_env;
 use super::request::{self, QueryRequest};
-use super::surroundings;
 use crate::errors::{ApiError, Result, Voice, substatus};
 use crate::headers::{Answer, SUPPORTED_FEATURES};
 use crate::service::{Context, Target};
@@ -20,7 +20,7 @@ pub fn execute(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let query = QueryRequest::parse(context)?;
     let parsed = orrery_sql::parse_query(&query.text).map_err(|error| request::failed(&error, false))?;
-    let surroundings = surroundings::of_container(context, &target);
+    let surroundings = query_env::of_container(context, &target);
     let plan = make(&target, &parsed, &query, &surroundings, features(context))?;
     if let Some(refusal) = plan.refusal(features(context)) {
         return Err(request::refused(refusal));

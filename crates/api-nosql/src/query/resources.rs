@@ -5,8 +5,8 @@ use std::rc::Rc;
 use orrery_model::{ParseOptions, Raw, parse_json};
 use orrery_query::{Meter, Prepared, RowView, run_within};
 
+use super::query_env;
 use super::request::{self, QueryRequest};
-use super::surroundings;
 use crate::errors::{ApiError, INPUT_INVALID, Result};
 use crate::resource_feed::Entry;
 use crate::service::Context;
@@ -15,7 +15,7 @@ use crate::service::Context;
 pub fn select(context: &Context<'_>, entries: Vec<Entry>) -> Result<Vec<Vec<u8>>> {
     let query = QueryRequest::parse(context)?;
     let parsed = orrery_sql::parse_query(&query.text).map_err(|error| request::failed(&error, false))?;
-    let prepared = Prepared::new(&parsed, &query.parameters, &surroundings::bare(context))
+    let prepared = Prepared::new(&parsed, &query.parameters, &query_env::bare(context))
         .map_err(|error| request::failed(&error, false))?;
     let documents: Vec<Vec<u8>> = entries
         .iter()

@@ -9,15 +9,15 @@ use std::time::Instant;
 use orrery_api::Lengthy;
 use orrery_budget::Budget;
 use orrery_engine::{
-    HeldResults, PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, Scope, Tuning,
+    Costs, PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, ResultCache, Scope,
 };
 use orrery_model::PartitionKey;
 use orrery_query::Prepared;
 use orrery_query::merge::{Figures, Rows, SharePage};
 
-use super::insight::Insight;
+use super::query_env::WireSystem;
+use super::query_metrics::Insight;
 use super::request;
-use super::surroundings::WireSystem;
 use crate::errors::{ApiError, Plane, Result};
 use crate::paging::PAGE_BYTES_MAX;
 use crate::service::Target;
@@ -42,7 +42,7 @@ pub struct ShareQuery<'a> {
     pub rows: usize,
     /// Whether to take times.
     pub timed: bool,
-    pub held: Option<&'a HeldResults>,
+    pub held: Option<&'a ResultCache>,
     /// A page that streams ends then with what it has; the client comes back for the rest.
     pub deadline: Instant,
     pub budget: &'a Budget,
@@ -86,7 +86,7 @@ impl ShareQuery<'_> {
             system: &WireSystem(self.target.rid),
             timed: self.timed,
             explained: self.explained,
-            tuning: Tuning::default(),
+            tuning: Costs::default(),
         };
         let mut rows = Rows::default();
         let mut page = Err(QueryFailure::Lengthy);

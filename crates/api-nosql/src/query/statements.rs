@@ -16,8 +16,8 @@ use orrery_sql::Query;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use super::parse_cache::ParseCache;
 use super::request::{self, QueryRequest};
-use super::texts::Texts;
 use crate::errors::Result;
 use crate::service::{Context, Target};
 
@@ -49,7 +49,7 @@ pub struct Statement {
 
 /// The statements that are kept, and the texts they are made from.
 pub struct Statements {
-    texts: Texts,
+    texts: ParseCache,
     kept: Cache<u64, Arc<Statement>, Weights>,
     seen: Box<[AtomicU64]>,
 }
@@ -66,7 +66,7 @@ impl Weighter<u64, Arc<Statement>> for Weights {
 impl Default for Statements {
     fn default() -> Statements {
         Statements {
-            texts: Texts::default(),
+            texts: ParseCache::default(),
             kept: Cache::with_weighter(STATEMENTS_EXPECTED, BYTES_MAX, Weights),
             seen: (0..SEEN_PLACES).map(|_| AtomicU64::new(0)).collect(),
         }

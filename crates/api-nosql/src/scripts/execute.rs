@@ -11,10 +11,10 @@ use super::transaction::{SCRIPT_RU, Stop, Transaction};
 use super::{failures, resources};
 use crate::errors::{ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Result, substatus};
 use crate::headers::{Answer, SCRIPT_LOGGING};
-use crate::query::surroundings;
+use crate::query::query_env;
 use crate::rid::ascii;
 use crate::service::{Context, Target};
-use crate::{budget, consistency, items, scope};
+use crate::{consistency, items, request_class, scope};
 
 /// A procedure that answers nothing answers this.
 const NO_BODY: &str = "\"\"";
@@ -31,10 +31,10 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
     items::routed(&target, &key)?;
     let arguments = arguments(context)?;
     let session = consistency::session(context)?;
-    let class = budget::class(context)?;
+    let class = request_class::class(context)?;
     let logging = context.flag(SCRIPT_LOGGING);
     let place = Place::of(&target);
-    let env = surroundings::of_container(context, &target);
+    let env = query_env::of_container(context, &target);
     let [(_, quota), (_, usage)] = items::usage_headers(&target, items::place(&target, &key));
     let (quota, usage) = (header_text(&quota), header_text(&usage));
 

@@ -13,8 +13,8 @@ use orrery_sql::SqlError;
 use super::collection::{PAGE_ITEMS, refused};
 use crate::errors::{ApiError, CONTINUATION_INVALID, errors_json};
 use crate::paging::PAGE_BYTES_MAX;
+use crate::query::query_env::with_row;
 use crate::query::request::{self, parse_body};
-use crate::query::surroundings::with_row;
 use crate::rid::ContainerRid;
 
 /// Where a query goes on.

@@ -19,7 +19,7 @@ use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{Answer, POST_TRIGGERS, PRE_TRIGGERS, SCRIPT_LOGGING};
 use crate::item_json::{size_hint, write_item};
 use crate::items;
-use crate::query::surroundings;
+use crate::query::query_env;
 use crate::service::{Context, Target};
 
 /// Triggers that one request may name, before and after together.
@@ -130,7 +130,7 @@ pub async fn write(
         container: target.container.clone(),
         place: place.clone(),
         key: key.clone(),
-        env: surroundings::of_container(context, target),
+        env: query_env::of_container(context, target),
         random: context.account().env().clone(),
         quota: header_text(&quota),
         usage: header_text(&usage),

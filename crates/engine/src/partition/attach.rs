@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::content::Content;
-use super::target::Target;
+use super::item_key::ItemKey;
 use super::transaction::{Applied, Transaction};
 use super::unique;
 use crate::attachment::{self, Attached, AttachmentChange, Moment};
@@ -17,7 +17,7 @@ impl Transaction<'_> {
     pub(super) fn attach(
         &mut self,
         sub: u8,
-        target: &Target,
+        target: &ItemKey,
         stored: Option<Item>,
         old: Item,
         write: &Write,

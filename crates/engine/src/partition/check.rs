@@ -16,9 +16,9 @@ use bytes::Bytes;
 use orrery_model::Raw;
 use orrery_storage::{Change, Commit, Direction, Durability, KeyRange, Snapshot, Table, keys};
 
+use super::item_key::ItemKey;
 use super::rows::{BASE, Base, ChangeKind, FeedRow, Totals, decode_item, decode_lsn, feed_key};
 use super::sizes::item_row_bytes;
-use super::target::Target;
 use super::versions::VersionRow;
 use super::{Partition, expiry, unique, upkeep};
 use crate::error::{Error, Result};
@@ -150,7 +150,7 @@ impl Partition {
         let mut items = snapshot.scan(Table::Items, KeyRange::all(), Direction::Forward);
         while let Some(row) = items.next_row().transpose()? {
             let bytes = row.key.len() + row.value.len();
-            let read = decode_item(row.value).ok().zip(Target::from_key(row.key.clone()));
+            let read = decode_item(row.value).ok().zip(ItemKey::from_key(row.key.clone()));
             let read = read.filter(|(item, _)| Raw::document(&item.document).is_ok());
             let Some((item, target)) = read else {
                 if first {

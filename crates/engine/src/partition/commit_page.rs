@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use orrery_storage::keys;
 
+use super::item_key::ItemKey;
 use super::scan::{PageLimits, Span};
-use super::target::Target;
 
 /// Rows that one call looks at. A page that found too little by then ends early and says where to go on.
 const ROWS_MAX: usize = 100_000;
@@ -66,7 +66,7 @@ pub(super) struct InSpan<'s> {
 impl<'s> InSpan<'s> {
     pub(super) fn new(span: &'s Span) -> InSpan<'s> {
         let prefix = match span {
-            Span::Key { epk, key } => Some(Target::new(epk, key, "").key),
+            Span::Key { epk, key } => Some(ItemKey::new(epk, key, "").key),
             Span::All | Span::Epk { .. } => None,
         };
         InSpan { span, prefix }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use orrery_model::Raw;
 
-use super::target::Target;
+use super::item_key::ItemKey;
 use super::unique::{self, Claims};
 use super::{Partition, Settings, expiry};
 use crate::error::{Error, Result};
@@ -20,8 +20,8 @@ pub(super) struct Content {
 }
 
 impl Partition {
-    /// Checks a whole document that is to be stored under `target`.
-    pub(super) fn content(&self, settings: &Settings, target: &Target, document: Bytes) -> Result<Content> {
+    /// Checks a whole document that is to be stored under `item_key`.
+    pub(super) fn content(&self, settings: &Settings, target: &ItemKey, document: Bytes) -> Result<Content> {
         let body = Raw::document(&document)
             .map_err(|corrupt| Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string()))?;
         item::check_size(&document, body)?;

@@ -25,12 +25,12 @@ use orrery_storage::{
 };
 
 use super::index::{Index, Stage};
+use super::item_key::ItemKey;
 use super::rows::{
     BASE, Base, ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, damaged, decode_item, encode_lsn,
     feed_key,
 };
 use super::sizes::item_row_bytes;
-use super::target::Target;
 use super::versions::{self, VersionRow};
 use super::{Partition, expiry, unique, upkeep};
 use crate::definition::ContainerDefinition;
@@ -190,7 +190,7 @@ impl Successor {
     fn insert(&mut self, key: &Bytes, item: Item, live: bool) -> Result<()> {
         let header = ItemHeader { merged: item.merged || self.merged, ..ItemHeader::of(&item) };
         let (row, item) = header.encode(&item.document);
-        let target = Target::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
+        let target = ItemKey::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
         self.totals.items += 1;
         self.totals.bytes += (key.len() + row.len()) as u64;
         self.put(Table::Items, key.clone(), row);
@@ -218,7 +218,7 @@ impl Successor {
 
     /// Stages the removal of every row of an item that is here.
     fn remove(&mut self, key: &Bytes, item: &Item) -> Result<()> {
-        let target = Target::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
+        let target = ItemKey::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
         self.totals.items = self.totals.items.saturating_sub(1);
         self.totals.bytes = self.totals.bytes.saturating_sub(item_row_bytes(key, item) as u64);
         self.delete(Table::Items, key.clone());
@@ -240,7 +240,7 @@ impl Successor {
         Ok(())
     }
 
-    fn claims(&self, target: &Target, item: &Item) -> Vec<Bytes> {
+    fn claims(&self, target: &ItemKey, item: &Item) -> Vec<Bytes> {
         let constraints = &self.definition.unique_keys;
         if constraints.is_empty() {
             return Vec::new();

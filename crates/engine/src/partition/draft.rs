@@ -24,11 +24,11 @@ use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
 use orrery_storage::{COMMIT_BYTES_MAX, Direction, Table, keys};
 
+use super::durability::{Ticket, settle, wait};
 use super::index::Mark;
+use super::item_key::ItemKey;
+use super::overlay::Base;
 use super::rows::decode_detached;
-use super::state::Base;
-use super::target::Target;
-use super::ticket::{Ticket, settle, wait};
 use super::transaction::{Applied, Transaction};
 use super::{Partition, Settings, rows};
 use crate::charge;
@@ -116,7 +116,7 @@ impl<'p> Draft<'p> {
         key: &'p PartitionKey,
         epk: &'p Epk,
     ) -> Result<Draft<'p>> {
-        let target = Target::new(epk, key, "");
+        let target = ItemKey::new(epk, key, "");
         target.check()?;
         let mut state = partition.shared.state.lock();
         partition.check_open()?;

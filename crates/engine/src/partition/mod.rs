@@ -12,12 +12,12 @@
 //! could undo, and a refusal that rests on it is told only when it has become durable. When a commit fails the store
 //! fails every later one; the partition then refuses all writes, and what is in the overlay is never shown.
 //!
-//! - `transaction`: one commit in the making. `write`: the calls. `state`: the overlay. `draft`: a transaction that
+//! - `transaction`: one commit in the making. `write`: the calls. `overlay`: what is submitted and not published. `draft`: a transaction that
 //!   takes seconds, for scripts.
-//! - `rows`, `target`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
+//! - `rows`, `item_key`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
 //! - `index`: index rows, their policies, and reading them. `scan`, `changes`: lists. `upkeep`: what the sweeper does.
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
-//! - `metering`, `survey`: what clients spend and hold.
+//! - `metering`, `largest_keys`: what clients spend and hold.
 
 mod attach;
 mod by_number;
@@ -27,21 +27,21 @@ mod columns;
 mod commit_page;
 mod content;
 mod copy;
+mod creation_order;
 mod draft;
+mod durability;
 mod expiry;
 mod gate;
 mod handover;
 pub mod index;
+mod item_key;
+mod largest_keys;
 mod metering;
-mod orders;
+mod overlay;
 mod patch;
 mod rows;
 mod scan;
 mod sizes;
-mod state;
-mod survey;
-mod target;
-mod ticket;
 mod transaction;
 mod unique;
 mod upkeep;
@@ -74,22 +74,22 @@ pub use check::{PartitionCheck, RowFinding};
 pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};
+pub use durability::wait;
+pub(crate) use durability::{Submitted, settle};
 pub(crate) use gate::RANGE_GONE;
 pub(crate) use handover::{FeedHold, Pause};
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
-pub use ticket::wait;
-pub(crate) use ticket::{Submitted, settle};
 pub use upkeep::Upkeep;
 pub use versions::{ItemVersion, PartitionVersions};
 
+use durability::Ticket;
 use gate::Gate;
 use index::Index;
+use item_key::ItemKey;
+use largest_keys::LargestKeys;
+use overlay::Overlay;
 use rows::{Base, FeedRow, Totals, decode_item, decode_lsn};
-use state::State;
-use survey::Survey;
-use target::Target;
-use ticket::Ticket;
 use upkeep::Agenda;
 
 /// The identity of the partition that is opened next.
@@ -109,7 +109,7 @@ pub struct Partition {
     settings: ArcSwap<Settings>,
     shared: Arc<Shared>,
     meter: Meter,
-    survey: Survey,
+    survey: LargestKeys,
 }
 
 /// What follows from the container's present definition.
@@ -133,7 +133,7 @@ impl Settings {
 struct Shared {
     /// Tells this partition from all others that this process has or had open.
     identity: u64,
-    state: Mutex<State>,
+    state: Mutex<Overlay>,
     published: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
@@ -201,10 +201,10 @@ impl Partition {
             config: setup.config,
             settings: ArcSwap::from_pointee(settings),
             meter: Meter::new(),
-            survey: Survey::default(),
+            survey: LargestKeys::default(),
             shared: Arc::new(Shared {
                 identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
-                state: Mutex::new(State::new(lsn + 1, totals, purges.clone())),
+                state: Mutex::new(Overlay::new(lsn + 1, totals, purges.clone())),
                 published: AtomicU64::new(lsn),
                 items: AtomicU64::new(totals.items),
                 bytes: AtomicU64::new(totals.bytes),
@@ -292,7 +292,7 @@ impl Partition {
 
     fn read(&self, key: &PartitionKey, epk: &Epk, id: &str, options: &ReadOptions) -> Result<ItemReply> {
         let view = self.view(&options.session)?;
-        let target = Target::new(epk, key, id);
+        let target = ItemKey::new(epk, key, id);
         let found = self.snapshot()?.get(Table::Items, &target.key)?.map(decode_item).transpose()?;
         let Some(item) = found.filter(|item| view.shows(target.logical_partition(), item)) else {
             return Err(item::not_found().charged(options.class.read_charge(charge::LOOK_UP_RU)));

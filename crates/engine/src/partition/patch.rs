@@ -8,7 +8,7 @@
 use orrery_model::{PatchOp, PropertyPath, apply_patch_from};
 
 use super::content::Content;
-use super::target::Target;
+use super::item_key::ItemKey;
 use super::{Partition, Settings};
 use crate::error::{Error, Result};
 use crate::item::{Item, PATCH_OPERATIONS_MAX};
@@ -19,7 +19,7 @@ impl Partition {
     pub(super) fn patched(
         &self,
         settings: &Settings,
-        target: &Target,
+        target: &ItemKey,
         old: &Item,
         operations: &[PatchOp],
     ) -> Result<Content> {

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 
+use super::item_key::ItemKey;
 use super::rows::decode_detached;
-use super::target::Target;
 use super::{Partition, View, rows};
 use crate::error::Result;
 use crate::item::{Item, Position};
@@ -177,7 +177,7 @@ pub(super) fn order_range(span: &Span) -> KeyRange {
 /// outside, so no order of scanning may rely on the other one's having looked.
 fn only_rows_of(span: &Span) -> Option<Bytes> {
     match span {
-        Span::Key { epk, key } => Some(Target::new(epk, key, "").key),
+        Span::Key { epk, key } => Some(ItemKey::new(epk, key, "").key),
         _ => None,
     }
 }

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use orrery_storage::{Direction, KeyRange, Table};
 
 use super::Partition;
+use super::item_key::ItemKey;
 use super::rows::{ATTACHED_HEADER_BYTES, decode_item};
-use super::target::Target;
 use crate::error::Result;
 use crate::item::Item;
 
@@ -72,7 +72,7 @@ pub(super) fn full_message(limit_bytes: u64) -> String {
 
 impl Partition {
     /// Measures a logical partition and remembers its size.
-    pub(super) fn measure(&self, target: &Target) -> Result<()> {
+    pub(super) fn measure(&self, target: &ItemKey) -> Result<()> {
         let snapshot = self.snapshot()?;
         let range = KeyRange::prefix(target.logical_partition());
         let mut rows = snapshot.scan(Table::Items, range, Direction::Forward);

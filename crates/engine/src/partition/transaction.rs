@@ -10,13 +10,13 @@
 use std::collections::HashMap;
 
 use super::content::Content;
+use super::durability::Ticket;
 use super::expiry;
 use super::index::Stage;
+use super::item_key::ItemKey;
+use super::overlay::{Base, Overlay};
 use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, decode_item, feed_key};
 use super::sizes::item_row_bytes;
-use super::state::{Base, State};
-use super::target::Target;
-use super::ticket::Ticket;
 use super::unique::{self, Claims};
 use super::upkeep;
 use super::{AfterPublish, Partition, Settings};
@@ -33,9 +33,9 @@ const STAGED_SEARCHED_MAX: usize = 32;
 
 /// An operation with its target, ready to be tried.
 pub(super) struct Prepared<'w> {
-    pub(super) target: Target,
+    pub(super) target: ItemKey,
     /// Where a replace moves the item, when it gives it another id.
-    pub(super) renamed: Option<Target>,
+    pub(super) renamed: Option<ItemKey>,
     pub(super) write: &'w Write,
     /// Of operations that bring a whole document.
     pub(super) content: Option<Content>,
@@ -86,7 +86,7 @@ pub(super) struct Transaction<'p> {
     index: Stage,
     pub(super) after: AfterPublish,
     /// A logical partition whose size must be known before the operation can be decided.
-    pub(super) size_wanted: Option<Target>,
+    pub(super) size_wanted: Option<ItemKey>,
 }
 
 impl<'p> Transaction<'p> {
@@ -227,7 +227,7 @@ impl<'p> Transaction<'p> {
     pub(super) fn write(
         &mut self,
         sub: u8,
-        target: &Target,
+        target: &ItemKey,
         stored: Option<Item>,
         old: Option<Item>,
         content: Option<&Content>,
@@ -257,8 +257,8 @@ impl<'p> Transaction<'p> {
     fn rename(
         &mut self,
         sub: u8,
-        target: &Target,
-        renamed: &Target,
+        target: &ItemKey,
+        renamed: &ItemKey,
         old: Item,
         content: Option<&Content>,
     ) -> Result<Applied> {
@@ -305,7 +305,7 @@ impl<'p> Transaction<'p> {
     fn put(
         &mut self,
         sub: u8,
-        target: &Target,
+        target: &ItemKey,
         stored: Option<&Item>,
         live: bool,
         moved: Option<&Item>,
@@ -392,7 +392,7 @@ impl<'p> Transaction<'p> {
     pub(super) fn remove(
         &mut self,
         sub: u8,
-        target: &Target,
+        target: &ItemKey,
         stored: &Item,
         kind: ChangeKind,
     ) -> Result<usize> {
@@ -403,7 +403,7 @@ impl<'p> Transaction<'p> {
     }
 
     /// Stages the rows that bring an item's index entries from an earlier policy to the present one.
-    pub(super) fn rebuild_index(&mut self, target: &Target, item: &Item) {
+    pub(super) fn rebuild_index(&mut self, target: &ItemKey, item: &Item) {
         self.index.rebuild(&self.partition.shared.index, &mut self.commit, target, item);
     }
 
@@ -419,7 +419,7 @@ impl<'p> Transaction<'p> {
         counted
     }
 
-    fn remove_rows(&mut self, target: &Target, stored: &Item) -> Result<usize> {
+    fn remove_rows(&mut self, target: &ItemKey, stored: &Item) -> Result<usize> {
         let constraints = &self.settings.definition.unique_keys;
         if !constraints.is_empty() {
             let claims = unique::claims(constraints, stored.body());
@@ -475,7 +475,7 @@ impl<'p> Transaction<'p> {
     /// already, so its rows are looked at first.
     fn released(
         &mut self,
-        target: &Target,
+        target: &ItemKey,
         claims: &Claims,
         live: bool,
         kept: Option<&Claims>,
@@ -559,7 +559,7 @@ impl<'p> Transaction<'p> {
             && self.state.purges.get(logical_partition).is_none_or(|purged| item.lsn > *purged)
     }
 
-    fn is_live_sibling(&mut self, target: &Target, id: &[u8]) -> Result<bool> {
+    fn is_live_sibling(&mut self, target: &ItemKey, id: &[u8]) -> Result<bool> {
         let stored = self.stored(&target.sibling(id))?;
         Ok(stored.is_some_and(|item| self.is_live(target.logical_partition(), &item)))
     }
@@ -574,7 +574,7 @@ impl<'p> Transaction<'p> {
             | (self.lsn * COMMIT_POSITIONS + u64::from(sub)) & ((1 << 44) - 1)
     }
 
-    fn grow(&mut self, target: &Target, items: i64, bytes: i64) {
+    fn grow(&mut self, target: &ItemKey, items: i64, bytes: i64) {
         self.totals.items = self.totals.items.saturating_add_signed(items);
         self.totals.bytes = self.totals.bytes.saturating_add_signed(bytes);
         if !self.state.sizes.is_empty() {
@@ -582,7 +582,7 @@ impl<'p> Transaction<'p> {
         }
     }
 
-    fn check_room(&mut self, target: &Target, growth: i64) -> Result<()> {
+    fn check_room(&mut self, target: &ItemKey, growth: i64) -> Result<()> {
         if growth <= 0 {
             return Ok(());
         }
@@ -677,7 +677,7 @@ fn check_conditions(write: &Write, old: &Item) -> Result<()> {
 impl Partition {
     /// Takes note of the container's present definition. Under the lock, and always the newest: index rows never go back
     /// to a policy that others have left.
-    pub(super) fn follow_definition(&self, state: &State) {
+    pub(super) fn follow_definition(&self, state: &Overlay) {
         let published_lsn = self.shared.published_lsn();
         let is_empty = || state.totals.items == 0 && published_lsn == state.next_lsn - 1;
         if self.shared.index.follow(&self.owner.definition(), is_empty) {

@@ -17,9 +17,9 @@ use bytes::Bytes;
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 use parking_lot::Mutex;
 
+use super::durability::{Ticket, settle, wait};
+use super::item_key::ItemKey;
 use super::rows::{ChangeKind, FeedRow, damaged, decode_item};
-use super::target::Target;
-use super::ticket::{Ticket, settle, wait};
 use super::{AfterPublish, Partition, Settings, expiry};
 use crate::definition::ContainerDefinition;
 use crate::error::{Kind, Result};
@@ -236,7 +236,7 @@ impl Partition {
                     else {
                         return Err(damaged("expiry"));
                     };
-                    let target = Target::from_key(Bytes::copy_from_slice(item_key))
+                    let target = ItemKey::from_key(Bytes::copy_from_slice(item_key))
                         .ok_or_else(|| damaged("expiry"))?;
                     if let Some(item) = transaction.stored(&target.key)?
                         && expiry::is_over(settings.definition.default_ttl, &item, now_s)
@@ -328,7 +328,7 @@ impl Partition {
         let result = self.transact(&settings, |transaction| {
             (removed, looked_at) = (0, 0);
             for (sub, key) in keys_found.iter().enumerate() {
-                let target = Target::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
+                let target = ItemKey::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
                 // It may have been written again since it was found.
                 if let Some(item) = transaction.stored(key)?
                     && item.lsn <= purged_lsn

@@ -6,10 +6,10 @@
 use orrery_model::{Epk, PartitionKey, Raw};
 use orrery_storage::{Table, keys};
 
+use super::durability::{Submitted, Ticket};
 use super::gate::gone;
+use super::item_key::ItemKey;
 use super::rows::{ChangeKind, encode_lsn};
-use super::target::Target;
-use super::ticket::{Submitted, Ticket};
 use super::transaction::{Applied, Prepared, Transaction};
 use super::{AfterPublish, Partition, Settings};
 use crate::batch::{self, AnswerSize, BatchOperation, BatchReply, OperationResult};
@@ -242,7 +242,7 @@ impl Partition {
 
     fn purge(&self, key: &PartitionKey, epk: &Epk) -> Submitted<WriteAck> {
         let settings = self.settings();
-        let target = Target::new(epk, key, "");
+        let target = ItemKey::new(epk, key, "");
         let outcome = target.check().map_err(|error| (None, error)).and_then(|()| {
             self.transact(&settings, |transaction| {
                 if transaction.state.purges.len() >= PURGES_MAX {
@@ -309,7 +309,7 @@ impl Partition {
         epk: &Epk,
         write: &'w Write,
     ) -> Result<Prepared<'w>> {
-        let target = Target::new(epk, key, write.operation.id());
+        let target = ItemKey::new(epk, key, write.operation.id());
         let mut renamed = None;
         let content = match &write.operation {
             Operation::Create { id, document }
@@ -324,7 +324,7 @@ impl Partition {
                     if !matches!(write.operation, Operation::Replace { .. }) {
                         return Err(Error::bad_request(item::INVALID_INPUT));
                     }
-                    renamed = Some(Target::new(epk, key, new_id));
+                    renamed = Some(ItemKey::new(epk, key, new_id));
                 }
                 settings.check_key(key, body)?;
                 Some(self.content(settings, renamed.as_ref().unwrap_or(&target), document.clone())?)

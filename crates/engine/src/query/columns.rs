@@ -14,7 +14,7 @@ use orrery_query::{Execution, Flow};
 
 use super::SystemOf;
 use super::lookup::{self, Bound, Lookup};
-use super::run::{PREFILTER_BYTES_MAX, Ran, Run};
+use super::page::{PREFILTER_BYTES_MAX, Ran, Run};
 use crate::columns::{Building, ColumnSet, Ready, SetBuilder};
 use crate::item::{Item, readable};
 use crate::partition::{Span, rows_of};

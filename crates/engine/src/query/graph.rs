@@ -15,8 +15,8 @@ use orrery_query::access::{Nearest, Place};
 use orrery_query::{Execution, SortPosition};
 
 use super::incomparable::Incomparable;
-use super::nearest::{Candidate, Closest, Walked, metric_of};
-use super::run::{Failed, Ran, Run};
+use super::page::{Failed, Ran, Run};
+use super::vector_scan::{Candidate, Closest, Walked, metric_of};
 use crate::partition::Span;
 use crate::partition::index::{GraphPath, TouchedVector, VectorForm, VectorPath};
 

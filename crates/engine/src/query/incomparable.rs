@@ -20,8 +20,8 @@ use orrery_query::{Execution, SortPosition};
 
 use super::QueryPosition;
 use super::graph::Wanted;
-use super::nearest::Walked;
-use super::run::{Ran, Run};
+use super::page::{Ran, Run};
+use super::vector_scan::Walked;
 use crate::item::Item;
 use crate::partition::index::{Lacking, Part, VectorPath};
 

@@ -15,8 +15,8 @@ use orrery_query::fulltext::Term;
 use orrery_query::{Meter, Prepared};
 use orrery_storage::Direction;
 
-use super::Tuning;
-use super::run::{Failed, Ran};
+use super::Costs;
+use super::page::{Failed, Ran};
 use super::search::searched;
 use super::terms::TermHits;
 use crate::definition::PathStep;
@@ -147,7 +147,7 @@ pub(super) enum Found {
 }
 
 /// How many candidates are worth collecting.
-pub(super) fn candidates_max(tuning: &Tuning, items: u64) -> usize {
+pub(super) fn candidates_max(tuning: &Costs, items: u64) -> usize {
     let part = usize::try_from(items / tuning.candidates_part.max(1)).unwrap_or(CANDIDATES_MAX);
     part.clamp(tuning.candidates_min, CANDIDATES_MAX)
 }

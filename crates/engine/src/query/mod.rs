@@ -6,35 +6,36 @@
 //!
 //! The evaluator of `orrery-query` decides what a query means; what is here finds the items it has to look at, in an order
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
-//! or few items were found, else in storage order (see `tuning`).
+//! or few items were found, else in storage order (see `costs`).
 //!
-//! - `run`: the page itself, `out`: its rows; `sorted` (with `best` and `window`), `ranked`, `whole` and `covered` are kinds of it. `columns`: groups
-//!   without items. `held`: pages that are ready already. `lookup`: items by index. `terms`: texts by words. `nearest`: vectors.
-//!   `walk`: an index in order.
+//! - `page`: the page itself, `out`: its rows. Kinds of it: `sorted` (with `top_k`, `top_k_candidates` and `window`), `ranked`,
+//!   `materialized` and `index_only`. `columns`: groups without items. `result_cache`: pages that are ready already. `lookup`:
+//!   items by index. `index_order`: an index in order. `terms`: texts by words. `vector_scan`, `graph`: vectors, `incomparable`:
+//!   items without one.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
-mod best;
 pub(crate) mod charge;
 mod columns;
-mod covered;
+mod costs;
 mod explain;
 mod graph;
-pub mod held;
 mod incomparable;
+mod index_only;
+mod index_order;
 mod lookup;
+mod materialized;
 mod metrics;
-mod nearest;
 mod out;
+mod page;
 mod position;
 mod ranked;
-mod run;
+pub mod result_cache;
 mod search;
-mod sieve;
 mod sorted;
 mod terms;
-mod tuning;
-mod walk;
-mod whole;
+mod top_k;
+mod top_k_candidates;
+mod vector_scan;
 mod window;
 
 use std::time::Instant;
@@ -49,11 +50,11 @@ use crate::item::{Item, Position};
 use crate::partition::{Partition, Span};
 
 pub use charge::held_page_charge;
+pub use costs::Costs;
 pub use explain::{IndexUse, Report};
-pub use held::{HELD_RESULTS_BYTES_MAX, HeldPlace, HeldResults};
 pub use metrics::QueryMetrics;
 pub use position::{Order, Progress, QueryPosition, WindowPosition};
-pub use tuning::Tuning;
+pub use result_cache::{RESULT_CACHE_BYTES_MAX, ResultCache, ResultCachePlace};
 
 /// A query over one partition.
 pub struct PartitionQuery<'q> {
@@ -65,13 +66,13 @@ pub struct PartitionQuery<'q> {
     pub budget: &'q Budget,
     pub session: &'q [(u32, u64)],
     /// Where rows of later pages are kept that are known already.
-    pub held: Option<&'q HeldResults>,
+    pub held: Option<&'q ResultCache>,
     pub system: &'q dyn SystemProperties,
     /// Take times for the metrics.
     pub timed: bool,
     /// Tell how the page was made; otherwise the report is left empty.
     pub explained: bool,
-    pub tuning: Tuning,
+    pub tuning: Costs,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -179,6 +180,6 @@ impl Partition {
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<QueryPage, QueryFailure> {
         let view = self.open_view(query.session)?;
-        run::page(query, &view, sink)
+        page::page(query, &view, sink)
     }
 }

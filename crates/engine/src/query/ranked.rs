@@ -15,7 +15,7 @@ use orrery_query::{Execution, SortPosition};
 use orrery_storage::keys;
 
 use super::QueryPosition;
-use super::run::{Ran, Run};
+use super::page::{Ran, Run};
 use super::search;
 use super::terms::TermHits;
 use crate::error::Error;

@@ -15,11 +15,11 @@ use orrery_model::Value;
 use orrery_query::access::Filter;
 use orrery_query::{Execution, Flow, SortPosition};
 
-use super::best::Best;
+use super::index_order::{self, Missed, Walk};
 use super::lookup::Candidate;
+use super::page::{Ran, Run};
 use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
-use super::run::{Ran, Run};
-use super::walk::{self, Missed, Walk};
+use super::top_k_candidates::Best;
 use super::window::Source;
 use super::{QueryPosition, SystemOf};
 use crate::item::Item;
@@ -58,7 +58,7 @@ impl<'q> Run<'q> {
         if let Some(page) = self.ranked(after, passed)? {
             return Ok(page);
         }
-        let walk = walk::find(self.query.prepared, self.filter, self.view)
+        let walk = index_order::find(self.query.prepared, self.filter, self.view)
             .filter(|_| !matches!(self.query.span, Span::Key { .. }));
         // An index that has the filter's items together, in order, is hard to beat.
         let at_once =
@@ -419,7 +419,7 @@ impl<'q> Run<'q> {
             let key = self.view.item_key(reference)?;
             let Some(item) = self.load(&key)? else { continue };
             // Those that have got a value are among the entries; others may have come in the place of those that are gone.
-            let lacks = walk::keys_of(&item, paths).first().is_some_and(Value::is_undefined);
+            let lacks = index_order::keys_of(&item, paths).first().is_some_and(Value::is_undefined);
             if lacks && item.number == *number && self.push(execution, &item)? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
@@ -438,11 +438,11 @@ impl<'q> Run<'q> {
             self.check_cancelled()?;
             let key = self.view.item_key(reference)?;
             if let Some(item) = self.load(&key)? {
-                items.push((walk::keys_of(&item, paths), key, item));
+                items.push((index_order::keys_of(&item, paths), key, item));
             }
         }
         if items.len() > 1 {
-            walk::sort_run(&mut items, paths);
+            index_order::sort_run(&mut items, paths);
         }
         Ok(items)
     }

@@ -3,7 +3,7 @@
 //! Items that lack the sorted path, long runs of equal values, candidates of a filter: where a page's rows lie
 //! is only known when everything has been looked at. So the look is for many pages. The first rows from the page's position on,
 //! up to `window_rows` of them, are noted by number and key, and kept under a number that the position carries
-//! (`held`). A later page only loads its own items. Reading a result of any length to its end looks at everything once for each
+//! (`result_cache`). A later page only loads its own items. Reading a result of any length to its end looks at everything once for each
 //! window, and no page holds more than one window.
 //!
 //! ```text
@@ -19,12 +19,12 @@ use orrery_model::{Value, murmur3_x64_128};
 use orrery_query::merge::HeldRows;
 use orrery_query::{Execution, Flow, SortPosition};
 
-use super::held::HeldPlace;
+use super::index_order::{keys_in, keys_of};
 use super::lookup::Candidate;
+use super::page::{Ran, Run};
 use super::position::{WindowPosition, stored_keys};
-use super::run::{Ran, Run};
-use super::sieve::{Paths, Sieve, as_queries_see_them};
-use super::walk::{keys_in, keys_of};
+use super::result_cache::ResultCachePlace;
+use super::top_k::{Paths, TopK, as_queries_see_them};
 use super::{QueryPosition, SystemOf};
 use crate::item::{Item, readable};
 
@@ -156,35 +156,35 @@ impl<'q> Run<'q> {
             Some(_) => self.wanted_at_all(passed).min(rows_max).max(page),
             None => page,
         };
-        let mut sieve = Sieve::new(paths, after, ahead as usize, page as usize);
+        let mut top = TopK::new(paths, after, ahead as usize, page as usize);
         match source {
-            Source::Span => self.sift_span(&mut sieve, paths)?,
+            Source::Span => self.sift_span(&mut top, paths)?,
             Source::Candidates(candidates) => {
                 for candidate in *candidates {
                     let sure = !candidate.uncertain && self.exact;
-                    self.sift_item(&mut sieve, paths, &candidate.reference, sure)?;
+                    self.sift_item(&mut top, paths, &candidate.reference, sure)?;
                 }
             }
             Source::Run(references) => {
                 for reference in *references {
-                    self.sift_item(&mut sieve, paths, reference, false)?;
+                    self.sift_item(&mut top, paths, reference, false)?;
                 }
             }
         }
-        let (sifted, cut) = sieve.finish();
+        let (kept, cut) = top.finish();
         let mut rows = orrery_query::merge::Rows::default();
         let mut entry = Vec::new();
-        for sifted in sifted {
+        for kept in kept {
             entry.clear();
-            entry.extend_from_slice(&sifted.number.to_be_bytes());
-            entry.extend_from_slice(&mark(&sifted.keys).to_be_bytes());
-            entry.extend_from_slice(&sifted.thing);
+            entry.extend_from_slice(&kept.number.to_be_bytes());
+            entry.extend_from_slice(&mark(&kept.keys).to_be_bytes());
+            entry.extend_from_slice(&kept.thing);
             rows.push(&entry);
         }
         Ok((rows, cut))
     }
 
-    fn sift_span(&mut self, sieve: &mut Sieve<'_, Bytes>, paths: &Paths) -> Ran<()> {
+    fn sift_span(&mut self, top: &mut TopK<'_, Bytes>, paths: &Paths) -> Ran<()> {
         self.report.scan();
         self.foresee_all()?;
         let every = self.query.prepared.takes_every_item();
@@ -197,8 +197,8 @@ impl<'q> Run<'q> {
             }
             run.metrics.sifted_items += 1;
             let keys = as_queries_see_them(keys_in(item, body, paths));
-            if sieve.admits(&keys, item.number) {
-                sieve.keep(keys, item.number, Bytes::copy_from_slice(key));
+            if top.admits(&keys, item.number) {
+                top.keep(keys, item.number, Bytes::copy_from_slice(key));
             }
             Ok(Flow::More)
         })
@@ -207,7 +207,7 @@ impl<'q> Run<'q> {
     /// `sure`: it is known to pass the filter.
     fn sift_item(
         &mut self,
-        sieve: &mut Sieve<'_, Bytes>,
+        top: &mut TopK<'_, Bytes>,
         paths: &Paths,
         reference: &[u8],
         sure: bool,
@@ -222,8 +222,8 @@ impl<'q> Run<'q> {
         }
         self.metrics.sifted_items += 1;
         let keys = as_queries_see_them(keys_of(&item, paths));
-        if sieve.admits(&keys, item.number) {
-            sieve.keep(keys, item.number, key);
+        if top.admits(&keys, item.number) {
+            top.keep(keys, item.number, key);
         }
         Ok(())
     }
@@ -280,8 +280,8 @@ impl<'q> Run<'q> {
         Some(at.in_window(number, next))
     }
 
-    fn window_place(&self) -> HeldPlace {
-        HeldPlace { query: self.query.prepared.order_fingerprint(), ..self.place() }
+    fn window_place(&self) -> ResultCachePlace {
+        ResultCachePlace { query: self.query.prepared.order_fingerprint(), ..self.place() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random policies, items and queries from few names and values, so that they often meet.
 
-use orrery_engine::Tuning;
+use orrery_engine::Costs;
 use serde_json::{Value, json};
 
 /// SplitMix64.
@@ -51,10 +51,10 @@ pub fn policy(dice: &mut Dice) -> Value {
 }
 
 /// Figures at their ends, so that few items go every way.
-pub fn tuning(dice: &mut Dice) -> Tuning {
+pub fn tuning(dice: &mut Dice) -> Costs {
     let mut pick = |ends: [usize; 3]| ends[dice.below(3)];
-    let usual = Tuning::default();
-    Tuning {
+    let usual = Costs::default();
+    Costs {
         created_items_max: pick([0, usual.created_items_max, usual.created_items_max]),
         created_found_max: pick([0, 5, usual.created_found_max]),
         few_items: pick([0, 0, usual.few_items]),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use orrery_budget::Budget;
 use orrery_engine::{
-    EngineConfig, HeldResults, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits,
-    QueryPage, QueryPosition, Scope, SystemOf, SystemProperties, Tuning,
+    Costs, EngineConfig, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits, QueryPage,
+    QueryPosition, ResultCache, Scope, SystemOf, SystemProperties,
 };
 use orrery_model::{PartitionKey, Value};
 use orrery_query::{DistanceFunction, Execution, Flow, Language, Prepared, QueryEnv};
@@ -40,9 +40,9 @@ pub const SEARCHES: Theme =
 
 pub struct Case {
     pub fixture: Fixture,
-    pub tuning: Tuning,
+    pub tuning: Costs,
     /// Where later pages are kept, if anywhere; at times there is room for little.
-    held: Option<HeldResults>,
+    held: Option<ResultCache>,
 }
 
 /// System properties as the tests see them: a number for the resource id, the time of the write.
@@ -74,7 +74,7 @@ type Answer = Result<Vec<String>, String>;
 impl Case {
     /// A container that is there, under the usual figures.
     pub fn of(fixture: Fixture) -> Case {
-        Case { fixture, tuning: Tuning::default(), held: Some(HeldResults::default()) }
+        Case { fixture, tuning: Costs::default(), held: Some(ResultCache::default()) }
     }
 
     pub fn new(dice: &mut Dice) -> Case {
@@ -87,7 +87,7 @@ impl Case {
         let config = EngineConfig::default();
         let fixture = Fixture::over(store, config, (theme.policy)(dice), throughput);
         let held =
-            [None, Some(HeldResults::new(600)), Some(HeldResults::default())].into_iter().nth(dice.below(3));
+            [None, Some(ResultCache::new(600)), Some(ResultCache::default())].into_iter().nth(dice.below(3));
         let case = Case { fixture, tuning: generate::tuning(dice), held: held.flatten() };
         // Upkeep changes nothing. When it comes by itself is up to the machine.
         if dice.one_in(2) {
@@ -124,7 +124,7 @@ impl Case {
     }
 
     pub fn keep_rows(&mut self) {
-        self.held = Some(HeldResults::default());
+        self.held = Some(ResultCache::default());
     }
 
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
@@ -165,7 +165,7 @@ impl Case {
     ) -> Result<(Vec<String>, QueryPage), QueryFailure> {
         let mut found = Vec::new();
         let span = self.fixture.container.span_of(scope)?;
-        let steps = (self.tuning != Tuning::default()).then_some(STEPS);
+        let steps = (self.tuning != Costs::default()).then_some(STEPS);
         let mut query = PartitionQuery {
             prepared,
             span: &span,

@@ -9,8 +9,8 @@ use orrery_index as encoding;
 use orrery_storage::{Direction, KeyRange, Table, keys};
 
 use super::super::Partition;
+use super::super::item_key::ItemKey;
 use super::super::rows::{damaged, decode_item};
-use super::super::target::Target;
 use super::graph;
 use super::paths::{NewPaths, Paths};
 use super::write::{RowMaker, Rows};
@@ -66,7 +66,7 @@ impl Partition {
             let mut items = snapshot.scan(Table::Items, KeyRange::all(), Direction::Forward);
             while let Some(row) = items.next_row().transpose()? {
                 let item = decode_item(row.value)?;
-                let target = Target::from_key(row.key).ok_or_else(|| damaged("item"))?;
+                let target = ItemKey::from_key(row.key).ok_or_else(|| damaged("item"))?;
                 let reference = keys::index::reference(target.epk.as_bytes(), &target.key);
                 let paths = Paths { dictionary: &dictionary, new: &mut new_paths };
                 let mut of_item = Rows::new();

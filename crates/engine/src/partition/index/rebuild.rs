@@ -15,10 +15,10 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use orrery_storage::{Direction, KeyRange, Table, keys};
 
+use super::super::item_key::ItemKey;
 use super::super::rows::damaged;
-use super::super::target::Target;
 use super::super::transaction::Transaction;
-use super::super::{Partition, ticket, upkeep};
+use super::super::{Partition, durability, upkeep};
 use super::scheme::{SCHEME, Scheme};
 use crate::error::Result;
 
@@ -120,7 +120,7 @@ impl Partition {
         }
         let mut done = 0;
         for key in &found {
-            let target = Target::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
+            let target = ItemKey::from_key(key.clone()).ok_or_else(|| damaged("item"))?;
             // It may have been written again, or deleted, since it was found.
             if let Some(item) = transaction.stored(key)? {
                 transaction.rebuild_index(&target, &item);
@@ -191,7 +191,7 @@ impl Partition {
         let settled = Arc::new(scheme.settled());
         transaction.stage(Table::Feed, keys::meta(SCHEME), Some(settled.encode()));
         transaction.stage(Table::Feed, keys::meta(MARK), None);
-        let ticket: Option<ticket::Ticket> = transaction.finish_marks()?;
+        let ticket: Option<durability::Ticket> = transaction.finish_marks()?;
         upkeep::durable(ticket)?;
         // Readers that find the settled scheme take their snapshots after this commit. Writers that were in between
         // have written under the stale policies, which takes out more than there is and leaves out nothing.

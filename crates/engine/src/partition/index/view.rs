@@ -28,9 +28,9 @@ use orrery_model::{Epk, PartitionKey, PartitionKeyDefinition};
 use orrery_query::Language;
 use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 
+use super::super::item_key::ItemKey;
 use super::super::rows::{damaged, decode_borrowed, decode_detached};
 use super::super::scan::{Span, starts_before};
-use super::super::target::Target;
 use super::super::{Partition, Shared, View, upkeep};
 use super::entries::{self, Entries, Shape};
 use super::graph::is_graph;
@@ -416,7 +416,7 @@ impl PartitionView {
 
     /// The item with an id in a logical partition.
     pub fn item_by_id(&self, epk: &Epk, key: &PartitionKey, id: &str) -> Result<Option<Item>> {
-        self.item(&Target::new(epk, key, id).key)
+        self.item(&ItemKey::new(epk, key, id).key)
     }
 
     /// Items of a span in the order of their keys, from behind `after` on.
@@ -464,7 +464,7 @@ pub(in crate::partition) fn items_range(span: &Span) -> KeyRange {
     match span {
         Span::All => KeyRange::all(),
         Span::Epk { min, max } => keys::items_in_epk_range(min.as_bytes(), max.as_bytes()),
-        Span::Key { epk, key } => KeyRange::prefix(&Target::new(epk, key, "").key),
+        Span::Key { epk, key } => KeyRange::prefix(&ItemKey::new(epk, key, "").key),
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use orrery_storage::{Commit, Table, keys};
 
-use super::super::target::Target;
+use super::super::item_key::ItemKey;
 use super::Index;
 use super::paths::{NewPaths, Paths};
 use super::postings::{self, Changes};
@@ -72,7 +72,7 @@ impl Stage {
         &mut self,
         index: &Index,
         commit: &mut Commit,
-        target: &Target,
+        target: &ItemKey,
         old: Option<&Item>,
         new: Option<&Item>,
     ) -> usize {
@@ -106,7 +106,7 @@ impl Stage {
         &mut self,
         index: &Index,
         commit: &mut Commit,
-        target: &Target,
+        target: &ItemKey,
         old: Option<&Item>,
         new: Option<&Item>,
     ) -> usize {
@@ -171,7 +171,7 @@ impl Stage {
         &mut self,
         index: &Index,
         commit: &mut Commit,
-        target: &Target,
+        target: &ItemKey,
         item: &Item,
     ) {
         self.wrote = true;
@@ -251,7 +251,7 @@ pub(super) type Rows = BTreeMap<Bytes, Bytes>;
 /// Whole sets of rows.
 pub(super) struct RowMaker<'w, 'd> {
     pub(super) paths: Paths<'d>,
-    pub(super) target: &'w Target,
+    pub(super) target: &'w ItemKey,
     pub(super) reference: &'w [u8],
 }
 

@@ -25,14 +25,14 @@ pub(super) struct Pending<T> {
 
 /// What a transaction is built on: the partition's state, held by its lock, or a copy that holds up nobody.
 pub(super) enum Base<'p> {
-    Shared(MutexGuard<'p, State>),
-    Detached(Box<State>),
+    Shared(MutexGuard<'p, Overlay>),
+    Detached(Box<Overlay>),
 }
 
 impl Deref for Base<'_> {
-    type Target = State;
+    type Target = Overlay;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &Overlay {
         match self {
             Base::Shared(state) => state,
             Base::Detached(state) => state,
@@ -41,7 +41,7 @@ impl Deref for Base<'_> {
 }
 
 impl DerefMut for Base<'_> {
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut Overlay {
         match self {
             Base::Shared(state) => state,
             Base::Detached(state) => state,
@@ -56,7 +56,7 @@ struct Submitted {
     claims: SmallVec<[Bytes; 1]>,
 }
 
-pub(super) struct State {
+pub(super) struct Overlay {
     pub(super) next_lsn: u64,
     pub(super) totals: Totals,
     pub(super) items: HashMap<Bytes, Pending<Item>>,
@@ -67,9 +67,9 @@ pub(super) struct State {
     pub(super) sizes: LogicalSizes,
 }
 
-impl State {
-    pub(super) fn new(next_lsn: u64, totals: Totals, purges: HashMap<Bytes, u64>) -> State {
-        State {
+impl Overlay {
+    pub(super) fn new(next_lsn: u64, totals: Totals, purges: HashMap<Bytes, u64>) -> Overlay {
+        Overlay {
             next_lsn,
             totals,
             items: HashMap::new(),
@@ -81,10 +81,10 @@ impl State {
     }
 
     /// A copy as far as one logical partition is concerned.
-    pub(super) fn detached(&self, logical_partition: &[u8]) -> State {
+    pub(super) fn detached(&self, logical_partition: &[u8]) -> Overlay {
         let purge = self.purges.get_key_value(logical_partition);
         let items = self.items.iter().filter(|(key, _)| key.starts_with(logical_partition));
-        State {
+        Overlay {
             next_lsn: self.next_lsn,
             totals: self.totals,
             items: items.map(|(key, pending)| (key.clone(), pending.clone())).collect(),
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Whether nothing has happened to a logical partition, or to the partition's counters, since a copy was made.
-    pub(super) fn is_unchanged_since(&self, copy: &State, logical_partition: &[u8]) -> bool {
+    pub(super) fn is_unchanged_since(&self, copy: &Overlay, logical_partition: &[u8]) -> bool {
         self.next_lsn == copy.next_lsn
             && self.purges.get(logical_partition) == copy.purges.get(logical_partition)
             && self.sizes.is_empty() == copy.sizes.is_empty()
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_entry_stays_until_the_last_commit_that_wrote_it_is_published() {
-        let mut state = State::new(1, Totals::default(), HashMap::new());
+        let mut state = Overlay::new(1, Totals::default(), HashMap::new());
         let key = Bytes::from_static(b"k");
         state.remember(1, vec![(key.clone(), None)], vec![(key.clone(), None)]);
         state.remember(2, vec![(key.clone(), None), (key.clone(), None)], Vec::new());

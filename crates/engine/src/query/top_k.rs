@@ -15,35 +15,35 @@ const KEY_BYTES: usize = size_of::<Value>();
 
 pub(super) type Paths = [(Vec<String>, bool)];
 
-pub(super) struct Sieve<'s, T> {
+pub(super) struct TopK<'s, T> {
     paths: &'s Paths,
     after: Option<&'s SortPosition>,
     wanted: usize,
     /// Held however long their keys are.
     least: usize,
-    held: Vec<Sifted<T>>,
+    held: Vec<Kept<T>>,
     keys_bytes: usize,
     /// How many were held when something was dropped last: what comes behind the last of them is dropped at once.
     cut: Option<usize>,
 }
 
-pub(super) struct Sifted<T> {
+pub(super) struct Kept<T> {
     pub keys: Vec<Value>,
     pub number: u64,
     pub thing: T,
 }
 
-impl<'s, T> Sieve<'s, T> {
+impl<'s, T> TopK<'s, T> {
     /// Keeps the first `wanted` behind a position, of which `least` are kept in any case. Each has one row.
     pub fn new(
         paths: &'s Paths,
         after: Option<&'s SortPosition>,
         wanted: usize,
         least: usize,
-    ) -> Sieve<'s, T> {
+    ) -> TopK<'s, T> {
         let wanted = wanted.max(1);
         let least = least.clamp(1, wanted);
-        Sieve { paths, after, wanted, least, held: Vec::new(), keys_bytes: 0, cut: None }
+        TopK { paths, after, wanted, least, held: Vec::new(), keys_bytes: 0, cut: None }
     }
 
     /// Whether something is to be kept, as far as is known yet.
@@ -60,7 +60,7 @@ impl<'s, T> Sieve<'s, T> {
 
     pub fn keep(&mut self, keys: Vec<Value>, number: u64, thing: T) {
         self.keys_bytes += size_of_keys(&keys);
-        self.held.push(Sifted { keys, number, thing });
+        self.held.push(Kept { keys, number, thing });
         let many = HELD_MIN.max(SLACK.saturating_mul(self.wanted));
         let long = self.keys_bytes > SLACK * KEYS_BYTES_MAX && self.held.len() >= SLACK * self.least;
         if self.held.len() >= many || long {
@@ -69,7 +69,7 @@ impl<'s, T> Sieve<'s, T> {
     }
 
     /// What was kept, in order, and whether something behind it was dropped.
-    pub fn finish(mut self) -> (Vec<Sifted<T>>, bool) {
+    pub fn finish(mut self) -> (Vec<Kept<T>>, bool) {
         let refused = self.cut.is_some();
         self.drop_last();
         (self.held, refused || self.cut.is_some())
@@ -82,8 +82,8 @@ impl<'s, T> Sieve<'s, T> {
         });
         let before = self.held.len();
         let (mut bytes, mut fit) = (0, 0);
-        for sifted in self.held.iter().take(self.wanted) {
-            let with = bytes + size_of_keys(&sifted.keys);
+        for kept in self.held.iter().take(self.wanted) {
+            let with = bytes + size_of_keys(&kept.keys);
             if with > KEYS_BYTES_MAX && fit >= self.least {
                 break;
             }
@@ -129,18 +129,18 @@ fn size_of_keys(keys: &[Value]) -> usize {
 mod tests {
     use super::*;
 
-    fn sifted(values: &[(i64, u64)], after: Option<(i64, u64)>, wanted: usize) -> (Vec<u64>, bool) {
+    fn kept(values: &[(i64, u64)], after: Option<(i64, u64)>, wanted: usize) -> (Vec<u64>, bool) {
         let paths = [(vec!["n".to_owned()], true)];
         let after = after.map(|(key, number)| SortPosition { keys: vec![Value::from(key)], number, rows: 1 });
-        let mut sieve = Sieve::new(&paths, after.as_ref(), wanted, 1);
+        let mut top = TopK::new(&paths, after.as_ref(), wanted, 1);
         for (key, number) in values {
             let keys = vec![Value::from(*key)];
-            if sieve.admits(&keys, *number) {
-                sieve.keep(keys, *number, ());
+            if top.admits(&keys, *number) {
+                top.keep(keys, *number, ());
             }
         }
-        let (kept, cut) = sieve.finish();
-        (kept.into_iter().map(|sifted| sifted.number).collect(), cut)
+        let (kept, cut) = top.finish();
+        (kept.into_iter().map(|kept| kept.number).collect(), cut)
     }
 
     #[test]
@@ -149,25 +149,25 @@ mod tests {
         let mut expected = values.clone();
         expected.sort_by_key(|(key, number)| (-key, *number));
         let numbers: Vec<u64> = expected.iter().map(|(_, number)| *number).collect();
-        assert_eq!(sifted(&values, None, 15), (numbers[..15].to_vec(), true));
-        assert_eq!(sifted(&values, Some(expected[14]), 20), (numbers[15..35].to_vec(), true));
-        assert_eq!(sifted(&values, Some(expected[899]), 100), (numbers[900..].to_vec(), false));
-        assert_eq!(sifted(&values, Some(expected[999]), 100), (Vec::new(), false));
+        assert_eq!(kept(&values, None, 15), (numbers[..15].to_vec(), true));
+        assert_eq!(kept(&values, Some(expected[14]), 20), (numbers[15..35].to_vec(), true));
+        assert_eq!(kept(&values, Some(expected[899]), 100), (numbers[900..].to_vec(), false));
+        assert_eq!(kept(&values, Some(expected[999]), 100), (Vec::new(), false));
     }
 
     #[test]
     fn long_keys_are_held_in_bounded_memory() {
         let paths = [(vec!["s".to_owned()], false)];
-        let mut sieve = Sieve::new(&paths, None, 10_000, 5);
+        let mut top = TopK::new(&paths, None, 10_000, 5);
         for number in 0..300u64 {
             let keys = vec![Value::String(format!("{:03}{}", 299 - number, "x".repeat(200_000)))];
-            if sieve.admits(&keys, number) {
-                sieve.keep(keys, number, ());
+            if top.admits(&keys, number) {
+                top.keep(keys, number, ());
             }
-            assert!(sieve.keys_bytes <= SLACK * KEYS_BYTES_MAX + 201_000);
+            assert!(top.keys_bytes <= SLACK * KEYS_BYTES_MAX + 201_000);
         }
-        let (kept, cut) = sieve.finish();
+        let (kept, cut) = top.finish();
         assert!(cut && kept.len() >= 5 && kept.len() < 50);
-        assert!(kept.iter().map(|sifted| sifted.number).eq((300 - kept.len() as u64..300).rev()));
+        assert!(kept.iter().map(|kept| kept.number).eq((300 - kept.len() as u64..300).rev()));
     }
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use orrery_storage::{Direction, RowIterator, Table, keys};
 
 use super::index::PartitionView;
+use super::item_key::ItemKey;
 use super::scan::order_range;
-use super::target::Target;
 use super::{Span, rows};
 use crate::error::Result;
 
@@ -14,7 +14,7 @@ impl PartitionView {
     pub(crate) fn orders(&self, span: &Span) -> Orders {
         // Different keys can share a hash; the rows of one tell which is whose.
         let only = match span {
-            Span::Key { epk, key } => Some(Target::new(epk, key, "").key),
+            Span::Key { epk, key } => Some(ItemKey::new(epk, key, "").key),
             _ => None,
         };
         Orders { rows: self.snapshot().scan(Table::Index, order_range(span), Direction::Forward), only }

@@ -17,13 +17,13 @@ use orrery_query::merge::HeldRows;
 use parking_lot::Mutex;
 
 /// What all kept results together may take; one of them is limited by `HELD_RESULT_BYTES_MAX`.
-pub const HELD_RESULTS_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const RESULT_CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Results that nobody came back for are forgotten after this time.
 const HELD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Where a result was made and by which query.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct HeldPlace {
+pub struct ResultCachePlace {
     /// Names the partition or the container, and which part of it.
     pub owner: Vec<u8>,
     pub query: u128,
@@ -31,7 +31,7 @@ pub struct HeldPlace {
 
 /// The kept results of all queries.
 #[derive(Debug)]
-pub struct HeldResults {
+pub struct ResultCache {
     kept: Mutex<Kept>,
     last: AtomicU64,
     bytes_max: usize,
@@ -39,7 +39,7 @@ pub struct HeldResults {
 
 #[derive(Debug, Default)]
 struct Kept {
-    results: HashMap<(HeldPlace, u64), Result>,
+    results: HashMap<(ResultCachePlace, u64), Result>,
     bytes: usize,
     uses: u64,
 }
@@ -52,19 +52,19 @@ struct Result {
     used_at: Instant,
 }
 
-impl Default for HeldResults {
-    fn default() -> HeldResults {
-        HeldResults::new(HELD_RESULTS_BYTES_MAX)
+impl Default for ResultCache {
+    fn default() -> ResultCache {
+        ResultCache::new(RESULT_CACHE_BYTES_MAX)
     }
 }
 
-impl HeldResults {
-    pub fn new(bytes_max: usize) -> HeldResults {
-        HeldResults { kept: Mutex::default(), last: AtomicU64::new(0), bytes_max }
+impl ResultCache {
+    pub fn new(bytes_max: usize) -> ResultCache {
+        ResultCache { kept: Mutex::default(), last: AtomicU64::new(0), bytes_max }
     }
 
     /// Keeps rows, if need be in the place of others. The number is never 0.
-    pub fn keep(&self, place: HeldPlace, rows: HeldRows) -> u64 {
+    pub fn keep(&self, place: ResultCachePlace, rows: HeldRows) -> u64 {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = rows.size_bytes() + place.owner.len();
         if bytes > self.bytes_max {
@@ -80,7 +80,7 @@ impl HeldResults {
     }
 
     /// The rows of a result, if they are still there and begin early enough.
-    pub fn find(&self, place: &HeldPlace, number: u64, delivered: u64) -> Option<Arc<HeldRows>> {
+    pub fn find(&self, place: &ResultCachePlace, number: u64, delivered: u64) -> Option<Arc<HeldRows>> {
         let mut kept = self.kept.lock();
         kept.uses += 1;
         let used = kept.uses;
@@ -93,7 +93,7 @@ impl HeldResults {
     }
 
     /// A result was read to its end.
-    pub fn forget(&self, place: &HeldPlace, number: u64) {
+    pub fn forget(&self, place: &ResultCachePlace, number: u64) {
         self.kept.lock().remove(&(place.clone(), number));
     }
 
@@ -113,7 +113,7 @@ impl Kept {
         }
     }
 
-    fn remove(&mut self, key: &(HeldPlace, u64)) {
+    fn remove(&mut self, key: &(ResultCachePlace, u64)) {
         if let Some(result) = self.results.remove(key) {
             self.bytes -= result.rows.size_bytes() + key.0.owner.len();
         }
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use orrery_query::merge::Rows;
 
-    fn place(query: u128) -> HeldPlace {
-        HeldPlace { owner: b"here".to_vec(), query }
+    fn place(query: u128) -> ResultCachePlace {
+        ResultCachePlace { owner: b"here".to_vec(), query }
     }
 
     fn rows(first: u64, texts: &[&str]) -> HeldRows {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_place_query_and_number_only() {
-        let held = HeldResults::default();
+        let held = ResultCache::default();
         let number = held.keep(place(1), rows(2, &["c", "d"]));
         let found = held.find(&place(1), number, 3).unwrap();
         assert_eq!(found.after(3).collect::<Vec<_>>(), [b"d"]);
@@ -154,7 +154,7 @@ mod tests {
     fn the_result_that_was_not_used_for_longest_makes_room() {
         let text = "x".repeat(1_000);
         let one = rows(0, &[&text]).size_bytes() + 4;
-        let held = HeldResults::new(2 * one);
+        let held = ResultCache::new(2 * one);
         let first = held.keep(place(1), rows(0, &[&text]));
         let second = held.keep(place(1), rows(0, &[&text]));
         assert!(held.find(&place(1), first, 0).is_some());

@@ -1,6 +1,6 @@
 //! Queries that must see everything before their first row: groups, aggregates, DISTINCT, ranks.
 //!
-//! The rows that the first page has no room for are known by then and kept (`held`), so that later pages only hand them
+//! The rows that the first page has no room for are known by then and kept (`result_cache`), so that later pages only hand them
 //! out. DISTINCT is the exception: it can stop when its page is full, and does, since many clients read one page only;
 //! its second page runs to the end and keeps what is left. Without kept rows a page runs the query again and leaves
 //! out what was delivered, in the order in which the first page took the items.
@@ -9,9 +9,9 @@ use orrery_query::merge::HeldRows;
 use orrery_query::{AggregateKind, Execution, Flow, Prepared};
 
 use super::QueryPosition;
-use super::held::HeldPlace;
+use super::page::{CONTINUATION_INVALID, Ran, Run};
 use super::position::Order;
-use super::run::{CONTINUATION_INVALID, Ran, Run};
+use super::result_cache::ResultCachePlace;
 use crate::error::Error;
 use crate::partition::Span;
 
@@ -110,7 +110,7 @@ impl Run<'_> {
         Some(Some(QueryPosition::Delivered { rows, order, held: number }))
     }
 
-    pub(super) fn place(&self) -> HeldPlace {
+    pub(super) fn place(&self) -> ResultCachePlace {
         let mut owner = self.view.identity().to_be_bytes().to_vec();
         match self.query.span {
             Span::All => {}
@@ -125,7 +125,7 @@ impl Run<'_> {
                 key.encode(&mut owner);
             }
         }
-        HeldPlace { owner, query: self.query.prepared.fingerprint() }
+        ResultCachePlace { owner, query: self.query.prepared.fingerprint() }
     }
 }
 

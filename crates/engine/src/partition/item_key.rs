@@ -13,7 +13,7 @@ const PARTITION_KEY_BYTES_MAX: usize = 3 * 2048 + 64;
 const KEY_ROOM_BYTES: usize = keys::index::ROOM_BYTES;
 
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct ItemKey {
     /// In `Table::Items`.
     pub(super) key: Bytes,
     /// How much of `key` is the same for the whole logical partition.
@@ -22,22 +22,22 @@ pub(super) struct Target {
     partition_key: SmallVec<[u8; 32]>,
 }
 
-impl Target {
-    pub(super) fn new(epk: &Epk, partition_key: &PartitionKey, id: &str) -> Target {
+impl ItemKey {
+    pub(super) fn new(epk: &Epk, partition_key: &PartitionKey, id: &str) -> ItemKey {
         let mut encoded = Vec::with_capacity(32);
         partition_key.encode(&mut encoded);
         let key = keys::item(epk.as_bytes(), &encoded, id.as_bytes());
         let prefix_bytes = key.len() - id.len();
-        Target { key, prefix_bytes, epk: epk.clone(), partition_key: SmallVec::from_vec(encoded) }
+        ItemKey { key, prefix_bytes, epk: epk.clone(), partition_key: SmallVec::from_vec(encoded) }
     }
 
     /// The target of a stored key; `None` when the bytes are no item key.
-    pub(super) fn from_key(key: Bytes) -> Option<Target> {
+    pub(super) fn from_key(key: Bytes) -> Option<ItemKey> {
         let parts = keys::ItemKey::decode(&key)?;
         let prefix_bytes = key.len() - parts.id.len();
         let epk = Epk(SmallVec::from_slice(&parts.epk));
         let partition_key = SmallVec::from_slice(&parts.partition_key);
-        Some(Target { prefix_bytes, epk, partition_key, key })
+        Some(ItemKey { prefix_bytes, epk, partition_key, key })
     }
 
     /// Another item of the same logical partition.

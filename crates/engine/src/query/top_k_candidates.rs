@@ -10,10 +10,10 @@ use orrery_query::SortPosition;
 
 use super::SystemOf;
 use super::columns::{Part, STEP_ROWS};
+use super::index_order::keys_of;
 use super::lookup::Candidate;
-use super::run::{Ran, Run};
-use super::sieve::{Paths, Sieve, as_queries_see_them};
-use super::walk::keys_of;
+use super::page::{Ran, Run};
+use super::top_k::{Paths, TopK, as_queries_see_them};
 use crate::item::Item;
 use crate::partition::Span;
 
@@ -46,7 +46,7 @@ impl Run<'_> {
         if let Some(best) = self.best_by_columns(candidates, after, wanted as usize, &paths)? {
             return Ok(Some(best));
         }
-        let mut sieve = Sieve::new(&paths, after, wanted as usize, wanted as usize);
+        let mut top = TopK::new(&paths, after, wanted as usize, wanted as usize);
         let mut matched = 0;
         for candidate in candidates {
             self.check_cancelled()?;
@@ -55,7 +55,7 @@ impl Run<'_> {
             let sure = !candidate.uncertain && self.exact;
             matched += u64::from(sure);
             let keys = as_queries_see_them(keys_of(&item, &paths));
-            if !sieve.admits(&keys, item.number) {
+            if !top.admits(&keys, item.number) {
                 continue;
             }
             let system = SystemOf { item: &item, system: self.query.system };
@@ -63,10 +63,10 @@ impl Run<'_> {
                 continue;
             }
             matched += u64::from(!sure);
-            sieve.keep(keys, item.number, item);
+            top.keep(keys, item.number, item);
         }
-        let (sifted, _) = sieve.finish();
-        Ok(Some(Best { items: sifted.into_iter().map(|sifted| sifted.thing).collect(), matched }))
+        let (kept, _) = top.finish();
+        Ok(Some(Best { items: kept.into_iter().map(|kept| kept.thing).collect(), matched }))
     }
 
     /// The same from columns; `None` if there are none for this query, or the candidates are too few for them.
@@ -96,7 +96,7 @@ impl Run<'_> {
         let Some(Some(columns)) = set.columns(sort.sources()) else { return Ok(None) };
         self.spend((set.rows() / STEP_ROWS) as u64)?;
         let places = self.places(&ready, &columns)?;
-        let mut sieve: Sieve<'_, Found> = Sieve::new(paths, after, wanted, wanted);
+        let mut top: TopK<'_, Found> = TopK::new(paths, after, wanted, wanted);
         let (mut found, mut bytes) = (0, 0);
         let meter = Rc::clone(&self.meter);
         let mut rows = sort.run(prepared, columns, &meter);
@@ -104,8 +104,8 @@ impl Run<'_> {
             Part::Rows(part) => Ok(rows.visit(part, &mut |row, keys| {
                 found += 1;
                 bytes += u64::from(set.sizes[row]);
-                if sieve.admits(&keys, set.numbers[row]) {
-                    sieve.keep(keys, set.numbers[row], Found::Row(row));
+                if top.admits(&keys, set.numbers[row]) {
+                    top.keep(keys, set.numbers[row], Found::Row(row));
                 }
             })?),
             Part::Item(_, item) => {
@@ -114,8 +114,8 @@ impl Run<'_> {
                     found += 1;
                     bytes += item.document.len() as u64;
                     let keys = as_queries_see_them(keys_of(item, paths));
-                    if sieve.admits(&keys, item.number) {
-                        sieve.keep(keys, item.number, Found::Item(item.clone()));
+                    if top.admits(&keys, item.number) {
+                        top.keep(keys, item.number, Found::Item(item.clone()));
                     }
                 }
                 Ok(())
@@ -126,8 +126,8 @@ impl Run<'_> {
             return Ok(None);
         }
         let mut best = Vec::with_capacity(wanted);
-        for sifted in sieve.finish().0 {
-            let item = match sifted.thing {
+        for kept in top.finish().0 {
+            let item = match kept.thing {
                 Found::Item(item) => Some(item),
                 Found::Row(row) => self.look_at(&set.key(row))?,
             };

@@ -19,7 +19,7 @@ const ENTRY_BYTES: u64 = 256;
 /// For the size of the cache's own table.
 const TEXTS_EXPECTED: usize = 1_000;
 
-pub struct Texts(Cache<Box<str>, Arc<Query>, Weights>);
+pub struct ParseCache(Cache<Box<str>, Arc<Query>, Weights>);
 
 #[derive(Clone)]
 struct Weights;
@@ -30,13 +30,13 @@ impl Weighter<Box<str>, Arc<Query>> for Weights {
     }
 }
 
-impl Default for Texts {
-    fn default() -> Texts {
-        Texts(Cache::with_weighter(TEXTS_EXPECTED, BYTES_MAX, Weights))
+impl Default for ParseCache {
+    fn default() -> ParseCache {
+        ParseCache(Cache::with_weighter(TEXTS_EXPECTED, BYTES_MAX, Weights))
     }
 }
 
-impl Texts {
+impl ParseCache {
     pub fn parse(&self, text: &str) -> Result<Arc<Query>, SqlError> {
         if text.len() > TEXT_BYTES_MAX {
             return parse_query(text).map(Arc::new);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_text_is_parsed_once_and_a_wrong_one_every_time() {
-        let texts = Texts::default();
+        let texts = ParseCache::default();
         let first = texts.parse("SELECT * FROM c").unwrap();
         assert!(Arc::ptr_eq(&first, &texts.parse("SELECT * FROM c").unwrap()));
         assert!(!Arc::ptr_eq(&first, &texts.parse("SELECT * FROM d").unwrap()));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn texts_stay_within_their_bytes() {
-        let texts = Texts::default();
+        let texts = ParseCache::default();
         for number in 0..10_000 {
             texts
                 .parse(&format!("SELECT * FROM c WHERE c.n = {number} AND c.text != '{}'", "x".repeat(200)))

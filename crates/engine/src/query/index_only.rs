@@ -10,11 +10,11 @@ use orrery_query::access::{Cover, Filter};
 use orrery_query::{Execution, Flow};
 use orrery_storage::Direction;
 
+use super::index_order::{keys_in, keys_of};
 use super::lookup::{self, Bound, Found, Lookup};
+use super::materialized::order_matters;
+use super::page::{Ran, Run, tick};
 use super::position::Order;
-use super::run::{Ran, Run, tick};
-use super::walk::{keys_in, keys_of};
-use super::whole::order_matters;
 use super::{QueryPosition, SystemOf};
 use crate::item::readable;
 use crate::partition::Span;

@@ -19,7 +19,7 @@ use orrery_query::{DistanceFunction, Execution, SortPosition};
 use super::QueryPosition;
 use super::graph::Wanted;
 use super::incomparable::{Incomparable, Told};
-use super::run::{Ran, Run};
+use super::page::{Ran, Run};
 use crate::partition::index::{Entry, VectorForm, VectorPath};
 
 /// Vectors whose likeness is kept beside a filter; with more, all items are read.

@@ -5,7 +5,7 @@
 use crate::partition::ORDERED_SCAN_ITEMS_MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tuning {
+pub struct Costs {
     /// A span of at most so many items is shown in order of creation.
     pub created_items_max: usize,
     /// Items found by index that are shown in order of creation, however large the partition is.
@@ -39,9 +39,9 @@ pub struct Tuning {
     pub graph_nodes_min: u64,
 }
 
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning {
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
             created_items_max: ORDERED_SCAN_ITEMS_MAX,
             created_found_max: 1_000,
             few_items: 48,

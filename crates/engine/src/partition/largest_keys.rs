@@ -21,7 +21,7 @@ const GOOD_FOR_S: u32 = 60;
 const LARGEST_MAX: usize = 32;
 
 #[derive(Default)]
-pub(super) struct Survey(Mutex<State>);
+pub(super) struct LargestKeys(Mutex<State>);
 
 #[derive(Default)]
 struct State {

@@ -3,8 +3,8 @@
 //! Three shapes of queries, by what a page can begin with:
 //! - *streams* (filters, projections, joins, TOP, OFFSET LIMIT) begin anywhere and end when the page is full or out of time;
 //! - *sorted* ones begin after the last row that was delivered (`sorted`);
-//! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything at once, unless the index answers them alone (`covered`),
-//!   and keep what is left for the next page (`whole`).
+//! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything at once, unless the index answers them alone (`index_only`),
+//!   and keep what is left for the next page (`materialized`).
 
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
