@@ -290,9 +290,11 @@ pub fn may_take_long(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let steps = steps(path);
     match *method {
         // An odd number of steps ends in a kind: a feed.
-        Method::GET => steps % 2 == 1,
+        Method::GET => !steps.is_multiple_of(2),
         // On one resource it runs a procedure.
-        Method::POST => steps % 2 == 0 || !matches!(meaning_of_post(headers), Post::Create | Post::Upsert),
+        Method::POST => {
+            steps.is_multiple_of(2) || !matches!(meaning_of_post(headers), Post::Create | Post::Upsert)
+        }
         _ => false,
     }
 }

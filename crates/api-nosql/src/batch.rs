@@ -18,7 +18,7 @@ use crate::errors::{
     ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Plane, Result, status_of, substatus,
 };
 use crate::headers::{self, Answer, BATCH_ATOMIC, BATCH_CONTINUE, RANGE_ID};
-use crate::item_json::{SYSTEM_MEMBERS, size_hint, write_etag, write_item};
+use crate::item_json::{SYSTEM_PROPERTIES, size_hint, write_etag, write_item};
 use crate::items::{at, failed, id_of, place, wants_body};
 use crate::service::{Context, Target};
 use crate::write::{push_full_charge, push_json_string, push_u64};
@@ -155,7 +155,7 @@ fn document_of(body: Raw<'_>) -> Bytes {
     let mut writer = DocWriter::new();
     writer.begin_object();
     for (name, value) in body.members() {
-        if !SYSTEM_MEMBERS.contains(&name) {
+        if !SYSTEM_PROPERTIES.contains(&name) {
             writer.key(name);
             writer.raw(value);
         }

@@ -15,13 +15,13 @@ use crate::rid::ContainerRid;
 use crate::write::push_u64;
 
 /// Members that belong to the server. Clients send back what they have read, so these are skipped on the way in.
-pub const SYSTEM_MEMBERS: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
+pub use orrery_engine::SYSTEM_PROPERTIES;
 
 /// About what the system properties of an item take.
 const SYSTEM_BYTES: usize = 240;
 
 pub fn parse_options() -> ParseOptions<'static> {
-    ParseOptions { skip_top_level: &SYSTEM_MEMBERS, ..ParseOptions::default() }
+    ParseOptions { skip_top_level: &SYSTEM_PROPERTIES, ..ParseOptions::default() }
 }
 
 /// How long an item will be, roughly: a guess that saves growing the buffer.

@@ -1,6 +1,6 @@
 //! The NoSQL API of Cosmos DB over REST: decode a request, call the engine, encode the answer.
 //!
-//! [`Service::handle`] takes a whole HTTP request and gives a whole HTTP response; sockets, TLS and runtimes are the
+//! [`Service`], an [`orrery_api::HttpApi`], takes a whole HTTP request and gives a whole HTTP response; sockets, TLS and runtimes are the
 //! server's business. Meaning lives in the engine; what is here is the wire: paths (`routes`), what a request wants
 //! (`actions`), who wants it (`auth`) and may (`access`), headers, resource ids (`rid`), error texts (`errors`), and one file for each
 //! kind of resource. `compat_table` lists every route with what this server does about it.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
 use orrery_budget::Budget;
-use orrery_engine::partition::wait;
+use orrery_engine::block_on as wait;
 use orrery_engine::{
     Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
     QueryLimits, QueryMetrics, Scope, SystemEnv, Throughput,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench_support::{Failure, cpu_seconds, directory_bytes, mix, write_all};
-use orrery_engine::partition::wait;
+use orrery_engine::block_on as wait;
 use orrery_engine::{
     Account, ContainerDefinition, Durability, EngineConfig, KeyKinds, SystemEnv, Throughput,
 };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use orrery_engine::partition::wait;
+use orrery_engine::block_on as wait;
 use orrery_engine::{
     Account, ContainerDefinition, Durability, EngineConfig, KeyKinds, Operation, PageRequest, ReadOptions,
     Scope, SystemEnv, Throughput,

@@ -14,6 +14,18 @@ use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::throughput::RequestClass;
 
+/// The members that an item has without being sent them, in the order in which the service prints them; `_lsn` is shown in
+/// change feeds alone.
+pub const SYSTEM_PROPERTIES: [&str; 6] =
+    ["_rid", "_self", "_etag", "_attachments", TIME_PROPERTY, LSN_PROPERTY];
+pub(crate) const TIME_PROPERTY: &str = "_ts";
+const LSN_PROPERTY: &str = "_lsn";
+
+/// Whether a member of an item is the server's. So is `id` in most respects, but it is sent and stored.
+pub fn is_system_property(name: &str) -> bool {
+    SYSTEM_PROPERTIES.contains(&name)
+}
+
 /// Largest item, as JSON text.
 pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Longest id, in bytes.

@@ -23,6 +23,7 @@ pub mod access;
 pub mod account;
 pub mod attachment;
 pub mod batch;
+mod block_on;
 mod catalog;
 pub mod charge;
 mod check;
@@ -55,6 +56,7 @@ pub use attachment::{
     Attachment, AttachmentChange, AttachmentContent, AttachmentName, MEDIA_BYTES_MAX, Media,
 };
 pub use batch::*;
+pub use block_on::block_on;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use config::EngineConfig;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use orrery_engine::block_on as wait;
 use orrery_engine::offer::OfferChange;
-use orrery_engine::partition::wait;
 use orrery_engine::{
     Account, Container, ContainerDefinition, EngineConfig, KeyKinds, Kind, OfferOwner, Operation,
     ReadOptions, RequestClass, TestEnv, Throughput, Write,

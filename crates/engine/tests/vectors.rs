@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use items_support::{Fixture, key, parts};
-use orrery_engine::partition::wait;
+use orrery_engine::block_on as wait;
 use orrery_engine::{Operation, Scope, Write};
 use query_support::{Case, Dice};
 use serde_json::json;

@@ -1,10 +1,6 @@
 //! A service in the same process, with a clock that stands still, and requests to it that are signed.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -18,7 +14,7 @@ use orrery_api_nosql::{
     Service, ServiceConfig,
 };
 use orrery_budget::MemoryPool;
-use orrery_engine::{Account, ConsistencyLevel, EngineConfig, Env, TestEnv};
+use orrery_engine::{Account, ConsistencyLevel, EngineConfig, Env, TestEnv, block_on};
 use orrery_storage::MemoryStore;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::Sha256;
@@ -148,26 +144,5 @@ pub fn check(reply: &Response<Bytes>) {
     if status >= 400 && !reply.body().is_empty() {
         let error: serde_json::Value = serde_json::from_slice(reply.body()).expect("errors are JSON");
         assert!(error["code"].is_string(), "{status} without a code: {error}");
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on this thread.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Ordered, durable rows for the engine: the `Store` seam, the key space, and its implementations.
 
+mod byte_reader;
 pub mod doubles;
 pub mod embedded;
 pub mod keys;
@@ -8,6 +9,7 @@ mod queue;
 pub mod store;
 pub mod suite;
 
+pub use byte_reader::ByteReader;
 pub use embedded::{EmbeddedOptions, EmbeddedStore, FileDamage, HeldStore, Salvaged, Verified};
 pub use memory::MemoryStore;
 pub use store::*;

@@ -1,6 +1,6 @@
 //! What a query sees besides its text: the clock, the container's policies, and the system properties of each item.
 
-use orrery_engine::{Item, SystemOf, SystemProperties};
+use orrery_engine::{Item, SYSTEM_PROPERTIES, SystemOf, SystemProperties};
 use orrery_model::Value;
 use orrery_query::{ComputedProperty, DistanceFunction, Language, QueryEnv, RowView};
 use orrery_sql::Direction;
@@ -59,7 +59,8 @@ pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
 /// The system properties of a container's items, in the order in which they are printed.
 pub struct WireSystem(pub ContainerRid);
 
-const SYSTEM: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+/// All but the LSN, which queries do not see.
+const COUNT: usize = SYSTEM_PROPERTIES.len() - 1;
 const RID: usize = 0;
 const SELF: usize = 1;
 const ETAG: usize = 2;
@@ -67,11 +68,11 @@ const ATTACHMENTS: usize = 3;
 
 impl SystemProperties for WireSystem {
     fn count(&self) -> usize {
-        SYSTEM.len()
+        COUNT
     }
 
     fn name(&self, at: usize) -> &'static str {
-        SYSTEM[at]
+        SYSTEM_PROPERTIES[at]
     }
 
     fn value(&self, item: &Item, at: usize) -> Value {

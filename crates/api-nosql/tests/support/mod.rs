@@ -6,8 +6,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -17,6 +16,7 @@ use hmac::{Hmac, Mac};
 use http::{HeaderName, HeaderValue, Method, Request};
 use orrery_api::{Answered, Connection, HttpApi};
 use orrery_api_nosql::{AccountKeys, CrossPartition, EMULATOR_KEY, Service, ServiceConfig};
+pub use orrery_engine::block_on;
 use orrery_engine::{Account, ConsistencyLevel, EngineConfig, Env, TestEnv};
 use orrery_storage::MemoryStore;
 use serde_json::Value;
@@ -219,26 +219,5 @@ impl Reply {
 impl std::fmt::Display for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {:?} {}", self.status, self.headers, self.text())
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on this thread.
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
     }
 }

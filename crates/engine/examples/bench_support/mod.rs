@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use orrery_engine::partition::wait;
+use orrery_engine::block_on as wait;
 use orrery_engine::{Container, Item, Operation, SystemProperties};
 use orrery_model::{KeyComponent, ParseOptions, PartitionKey, Value, parse_json};
 

@@ -251,11 +251,11 @@ mod tests {
 
     use super::*;
     use crate::account::Account;
+    use crate::block_on;
     use crate::config::EngineConfig;
     use crate::definition::KeyKinds;
     use crate::env::TestEnv;
     use crate::error::Kind;
-    use crate::partition::wait;
 
     fn open(store: &Arc<dyn Store>) -> Arc<Account> {
         Account::open(store.clone(), EngineConfig::default(), Arc::new(TestEnv::new(0, 1))).unwrap()
@@ -264,10 +264,10 @@ mod tests {
     /// A container whose range 0 was split into 1 and 2, as rows say it.
     fn split(store: &Arc<dyn Store>) {
         let account = open(store);
-        let database = wait(account.create_database("db", None)).unwrap();
+        let database = block_on(account.create_database("db", None)).unwrap();
         let json = serde_json::json!({ "id": "c", "partitionKey": { "paths": ["/pk"], "version": 2 } });
         let definition = ContainerDefinition::parse(&json, KeyKinds::All).unwrap();
-        wait(account.create_container(&database, definition, None)).unwrap();
+        block_on(account.create_container(&database, definition, None)).unwrap();
         let number = database.number;
         drop((account, database));
         let middle = Epk::from_hex("1FFFFFFF").unwrap();
@@ -315,7 +315,7 @@ mod tests {
         split(&store);
         let account = open(&store);
         let container = account.database(Ref::Name("db")).unwrap().container(Ref::Name("c")).unwrap();
-        wait(account.delete_container(&container, None)).unwrap();
+        block_on(account.delete_container(&container, None)).unwrap();
         drop(account);
         let rows = store.open_space(SpaceId(0)).unwrap().snapshot().unwrap();
         let mut rows = rows.scan(Table::Feed, KeyRange::all(), Direction::Forward);

@@ -19,6 +19,7 @@
 
 use bytes::Bytes;
 use orrery_model::Epk;
+use orrery_storage::ByteReader;
 
 use crate::error::{Error, Result};
 use crate::offer::{Level, OfferOwner, Throughput};
@@ -398,7 +399,8 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-pub(super) struct Reader<'v>(&'v [u8]);
+/// Reads the fields of a catalog row: numbers with their highest byte first, as keys have them.
+pub(super) struct Reader<'v>(ByteReader<'v>);
 
 impl<'v> Reader<'v> {
     /// Reads a whole value: its version must be known and no byte may be left over.
@@ -409,8 +411,8 @@ impl<'v> Reader<'v> {
     ) -> Result<T> {
         match value.split_first() {
             Some((&VERSION, rest)) => {
-                let mut reader = Reader(rest);
-                let row = fields(&mut reader).filter(|_| reader.0.is_empty());
+                let mut reader = Reader(ByteReader(rest));
+                let row = fields(&mut reader).filter(|_| reader.is_at_end());
                 row.ok_or_else(|| damaged(&format!("a {kind} row cannot be decoded")))
             }
             Some((version, _)) => Err(Error::internal(format!(
@@ -421,33 +423,25 @@ impl<'v> Reader<'v> {
         }
     }
 
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*taken)
-    }
-
     pub(super) fn is_at_end(&self) -> bool {
-        self.0.is_empty()
+        self.0.0.is_empty()
     }
 
     pub(super) fn u8(&mut self) -> Option<u8> {
-        self.take::<1>().map(|[byte]| byte)
+        self.0.u8()
     }
 
     pub(super) fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_be_bytes)
+        self.0.array().map(u32::from_be_bytes)
     }
 
     pub(super) fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_be_bytes)
+        self.0.array().map(u64::from_be_bytes)
     }
 
     pub(super) fn bytes(&mut self) -> Option<&'v [u8]> {
         let length = self.u32()? as usize;
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
+        self.0.bytes(length)
     }
 
     pub(super) fn text(&mut self) -> Option<String> {

@@ -4,11 +4,10 @@ use serde_json::{Value, json};
 
 use super::json::{invalid_input, object, required_text};
 use crate::error::{Error, Result};
+use crate::item::is_system_property;
 
 /// Most computed properties of a container.
 pub const COMPUTED_PROPERTIES_MAX: usize = 20;
-/// Names that an item's own system members have.
-const SYSTEM_NAMES: [&str; 7] = ["id", "_rid", "_ts", "_etag", "_self", "_attachments", "_lsn"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedProperty {
@@ -30,7 +29,7 @@ pub(super) fn parse(from: Option<&Vec<Value>>) -> Result<(Vec<ComputedProperty>,
         let entry = object(entry)?;
         let name = required_text(entry, "name")?;
         let query = required_text(entry, "query")?;
-        if name.is_empty() || SYSTEM_NAMES.contains(&name) {
+        if name.is_empty() || name == "id" || is_system_property(name) {
             return Err(Error::bad_request(format!("The name '{name}' cannot be a computed property.")));
         }
         if properties.iter().any(|other| other.name == name) {

@@ -24,13 +24,14 @@ use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
 use orrery_storage::{COMMIT_BYTES_MAX, Direction, Table, keys};
 
-use super::durability::{Ticket, settle, wait};
+use super::durability::{Ticket, settle};
 use super::index::Mark;
 use super::item_key::ItemKey;
 use super::overlay::Base;
 use super::rows::decode_detached;
 use super::transaction::{Applied, Transaction};
 use super::{Partition, Settings, rows};
+use crate::block_on;
 use crate::charge;
 use crate::error::{Error, Kind, Result};
 use crate::etag::{COMMIT_POSITIONS, Etag};
@@ -98,12 +99,12 @@ impl Partition {
             // What was looked at may not be durable yet, and a refusal can rest on it.
             Err(error) => {
                 let error = if error.charge_ru == 0.0 { error.charged(charge_ru) } else { error };
-                wait(settle(draft.transaction.abandon(), Err(error)))
+                block_on(settle(draft.transaction.abandon(), Err(error)))
             }
             Ok(value) => {
                 let (ticket, lsn, rewritten) = draft.commit().map_err(|error| error.charged(charge_ru))?;
                 let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
-                wait(settle(ticket, Ok(Drafted { value, charge_ru, at, rewritten })))
+                block_on(settle(ticket, Ok(Drafted { value, charge_ru, at, rewritten })))
             }
         }
     }
@@ -375,7 +376,7 @@ impl<'p> Draft<'p> {
                         | Kind::RangeGone
                         | Kind::TooLarge
                 );
-                wait(settle(ticket, Err(if lasting { error } else { conflict() })))
+                block_on(settle(ticket, Err(if lasting { error } else { conflict() })))
             }
         }
     }

@@ -3,12 +3,6 @@
 //! A write is checked, given its LSN and submitted on the caller's thread; the ticket becomes ready when the store has
 //! published the commit. Dropping the future changes nothing about the write itself: it was submitted and will happen.
 
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-
 use futures_channel::oneshot;
 use orrery_storage::StoreError;
 
@@ -29,23 +23,4 @@ pub(crate) async fn settle<T>(ticket: Option<Ticket>, answer: Result<T>) -> Resu
         }
     }
     answer
-}
-
-/// Runs a future to its end on this thread, for callers that have no executor: background work, tools, tests.
-pub fn wait<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
 }

@@ -79,7 +79,7 @@ pub(crate) fn gone() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partition::wait;
+    use crate::block_on;
 
     #[test]
     fn a_pause_holds_writers_and_lets_readers_go_on() {
@@ -90,7 +90,7 @@ mod tests {
         assert!(gate.check_read().is_ok());
         let end = gate.pause_end().expect("paused");
         gate.reopen();
-        assert!(wait(end).is_err(), "woken by the dropped sender");
+        assert!(block_on(end).is_err(), "woken by the dropped sender");
         assert!(gate.check_write().is_ok());
     }
 
@@ -100,7 +100,7 @@ mod tests {
         gate.pause();
         let end = gate.pause_end().expect("paused");
         gate.leave();
-        assert!(wait(end).is_err());
+        assert!(block_on(end).is_err());
         assert!(gate.check_read().is_err() && gate.check_write().is_err() && gate.pause_end().is_none());
     }
 }

@@ -74,7 +74,6 @@ pub use check::{PartitionCheck, RowFinding};
 pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};
-pub use durability::wait;
 pub(crate) use durability::{Submitted, settle};
 pub(crate) use gate::RANGE_GONE;
 pub(crate) use handover::{FeedHold, Pause};

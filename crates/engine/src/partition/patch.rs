@@ -11,7 +11,7 @@ use super::content::Content;
 use super::item_key::ItemKey;
 use super::{Partition, Settings};
 use crate::error::{Error, Result};
-use crate::item::{Item, PATCH_OPERATIONS_MAX};
+use crate::item::{Item, PATCH_OPERATIONS_MAX, is_system_property};
 
 const MORE: &str = "Learn more: https://aka.ms/cosmosdbpatchdocs";
 
@@ -32,8 +32,6 @@ impl Partition {
         Ok(content)
     }
 }
-
-const SYSTEM_PROPERTIES: [&str; 6] = ["id", "_rid", "_self", "_etag", "_ts", "_attachments"];
 
 /// Refuses patches that touch the item's identity or what the server itself writes.
 fn check(operations: &[PatchOp], partition_key: &[PropertyPath]) -> Result<()> {
@@ -59,7 +57,7 @@ fn check(operations: &[PatchOp], partition_key: &[PropertyPath]) -> Result<()> {
             // A key is also changed by replacing an object around it.
             let around = |property: &PropertyPath| property.segments().starts_with(segments);
             let protected = match segments.first() {
-                Some(first) if SYSTEM_PROPERTIES.contains(&first.as_str()) => true,
+                Some(first) if first == "id" || is_system_property(first) => true,
                 _ => partition_key
                     .iter()
                     .any(|property| around(property) || segments.starts_with(property.segments())),

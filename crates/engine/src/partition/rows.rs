@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use orrery_storage::keys;
+use orrery_storage::{ByteReader, keys};
 
 use crate::attachment::Attached;
 use crate::error::{Error, Result};
@@ -150,7 +150,7 @@ pub(super) fn decode_borrowed(row: &[u8]) -> Result<(Item, &[u8])> {
 
 /// The header, how many bytes of attachments follow it, and the document.
 fn decode_header(row: &[u8]) -> Result<(ItemHeader, usize, &[u8])> {
-    let mut reader = Reader(row);
+    let mut reader = ByteReader(row);
     let mut section_bytes = 0;
     let header = (|| {
         let (FORMAT, flags) = (reader.u8()?, reader.u8()?) else { return None };
@@ -248,7 +248,7 @@ impl FeedRow {
     }
 
     pub(super) fn decode(row: &Bytes) -> Result<FeedRow> {
-        let mut reader = Reader(row);
+        let mut reader = ByteReader(row);
         let header = (|| {
             let (FORMAT, kind) = (reader.u8()?, reader.u8()?) else { return None };
             let kind = ChangeKind::from_u8(kind)?;
@@ -282,7 +282,7 @@ impl Base {
     }
 
     pub(super) fn decode(row: &[u8]) -> Result<Base> {
-        let mut reader = Reader(row);
+        let mut reader = ByteReader(row);
         let base = (|| {
             let FORMAT = reader.u8()? else { return None };
             Some(Base { lsn: reader.u64()?, totals: Totals { items: reader.u64()?, bytes: reader.u64()? } })
@@ -301,33 +301,6 @@ pub(super) fn decode_lsn(row: &[u8]) -> Result<u64> {
 
 pub(super) fn damaged(what: &str) -> Error {
     Error::internal("The store could not read its data.").caused_by(format!("a stored {what} row is damaged"))
-}
-
-/// Takes numbers off the front of a row.
-struct Reader<'r>(&'r [u8]);
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*bytes)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take().map(u8::from_le_bytes)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
 }
 
 #[cfg(test)]

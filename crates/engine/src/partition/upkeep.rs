@@ -17,10 +17,11 @@ use bytes::Bytes;
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 use parking_lot::Mutex;
 
-use super::durability::{Ticket, settle, wait};
+use super::durability::{Ticket, settle};
 use super::item_key::ItemKey;
 use super::rows::{ChangeKind, FeedRow, damaged, decode_item};
 use super::{AfterPublish, Partition, Settings, expiry};
+use crate::block_on;
 use crate::definition::ContainerDefinition;
 use crate::error::{Kind, Result};
 
@@ -500,5 +501,5 @@ fn take_rows(snapshot: &dyn Snapshot, range: KeyRange, rows_max: usize) -> Resul
 }
 
 pub(super) fn durable(ticket: Option<Ticket>) -> Result<()> {
-    wait(settle(ticket, Ok(())))
+    block_on(settle(ticket, Ok(())))
 }

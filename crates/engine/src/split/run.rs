@@ -9,10 +9,11 @@ use orrery_storage::SpaceId;
 
 use super::job::{Job, JobKind, JobReason, JobStep};
 use crate::account::Account;
+use crate::block_on;
 use crate::catalog::reshape::Handover;
 use crate::container::Container;
 use crate::error::{Error, Kind, Result};
-use crate::partition::{FeedHold, Partition, Successor, wait};
+use crate::partition::{FeedHold, Partition, Successor};
 
 /// Rounds of catching up. Each has less to do than the one before, as long as copying is faster than writing.
 const ROUNDS_MAX: usize = 30;
@@ -78,15 +79,15 @@ fn attempt(account: &Account, job: &Job, stopping: &dyn Fn() -> bool) -> Result<
     job.items_total.store(items, Ordering::Relaxed);
 
     let (owner, children) = (container.clone(), ranges.len());
-    let spaces = wait(account.change(move |writer| writer.begin_reshape(&owner, children)))?;
+    let spaces = block_on(account.change(move |writer| writer.begin_reshape(&owner, children)))?;
     let built = build(account, job, parents, ranges, &spaces, stopping);
     let result = built.and_then(|mut handover| {
         job.enter(JobStep::HandingOver);
-        wait(account.change(move |writer| writer.hand_over(&mut handover)))
+        block_on(account.change(move |writer| writer.hand_over(&mut handover)))
     });
     if result.is_err() {
         // When the catalog cannot be asked any more, the next start does the same.
-        let _ = wait(account.change(move |writer| {
+        let _ = block_on(account.change(move |writer| {
             writer.abandon_reshape(&spaces);
             Ok(())
         }));

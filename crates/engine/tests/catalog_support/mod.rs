@@ -2,36 +2,14 @@
 
 #![allow(dead_code)]
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+pub use orrery_engine::block_on as wait;
 use orrery_engine::{Account, ContainerDefinition, Database, EngineConfig, KeyKinds, Ref, Result, TestEnv};
 use orrery_storage::{MemoryStore, Store};
 
 pub const NOW_MS: u64 = 1_800_000_000_000;
-
-/// Waits for a future on this thread; the engine needs no more of an executor.
-pub fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Unpark>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
 
 /// A store that can be opened again after its account is gone.
 pub struct World {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-pub use orrery_engine::partition::wait;
+pub use orrery_engine::block_on as wait;
 use orrery_engine::{
     Account, Container, ContainerDefinition, Durability, EngineConfig, Item, KeyKinds, Kind, Operation,
     Outcome, PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,

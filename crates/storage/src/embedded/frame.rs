@@ -17,6 +17,7 @@
 
 use bytes::Bytes;
 
+use crate::byte_reader::ByteReader;
 use crate::store::{Change, Commit, KEY_BYTES_MAX, SpaceId, Table};
 
 const HEADER_MAGIC: [u8; 8] = *b"ORRLOG\0\x01";
@@ -53,7 +54,7 @@ impl Header {
     }
 
     pub(crate) fn decode(segment: &[u8]) -> Option<Header> {
-        let mut reader = Reader(segment.get(..HEADER_BYTES)?);
+        let mut reader = ByteReader(segment.get(..HEADER_BYTES)?);
         let magic = reader.array::<8>()?;
         let header =
             Header { base: reader.u64()?, previous_base: reader.u64()?, previous_bytes: reader.u64()? };
@@ -171,7 +172,7 @@ pub(crate) struct Frame<'b> {
 impl<'b> Frame<'b> {
     /// The frame at `offset` of a segment, or `None` when there is no whole and valid one.
     pub(crate) fn decode(segment: &'b [u8], base: u64, offset: usize) -> Option<Frame<'b>> {
-        let mut reader = Reader(segment.get(offset..)?);
+        let mut reader = ByteReader(segment.get(offset..)?);
         if reader.array::<4>()? != FRAME_MAGIC {
             return None;
         }
@@ -181,7 +182,7 @@ impl<'b> Frame<'b> {
         if crc != checksum(base, offset as u64, rest) {
             return None;
         }
-        let mut reader = Reader(rest);
+        let mut reader = ByteReader(rest);
         let synced_end = reader.u64()?;
         Some(Frame {
             start: offset,
@@ -205,12 +206,12 @@ impl<'b> Frame<'b> {
     }
 
     pub(crate) fn records(&self) -> Records<'b> {
-        Records(Reader(self.records))
+        Records(ByteReader(self.records))
     }
 }
 
 /// Iterates over the records of a frame; an item is `None` when the bytes make no record.
-pub(crate) struct Records<'b>(Reader<'b>);
+pub(crate) struct Records<'b>(ByteReader<'b>);
 
 #[derive(Debug)]
 pub(crate) struct Record<'b> {
@@ -230,7 +231,7 @@ impl<'b> Iterator for Records<'b> {
         let record = self.read();
         if record.is_none() {
             // Nothing after a broken record can be trusted to start where it seems to.
-            self.0 = Reader(&[]);
+            self.0 = ByteReader(&[]);
         }
         Some(record)
     }
@@ -242,7 +243,7 @@ impl<'b> Records<'b> {
         if length < RECORD_PREFIX_BYTES - 4 {
             return None;
         }
-        let mut reader = Reader(self.0.take(length)?);
+        let mut reader = ByteReader(self.0.bytes(length)?);
         let kind = match reader.u8()? {
             1 => Kind::Commit,
             2 => Kind::Drop,
@@ -258,7 +259,7 @@ impl Record<'_> {
     /// The rows for which `wanted` says yes, copied; `None` when the bytes make no rows.
     pub(crate) fn commit(&self, wanted: impl Fn(Table) -> bool) -> Option<Commit> {
         let mut commit = Commit::default();
-        let mut reader = Reader(self.rows);
+        let mut reader = ByteReader(self.rows);
         while !reader.0.is_empty() {
             let (table, deleted) = {
                 let byte = reader.u8()?;
@@ -272,8 +273,8 @@ impl Record<'_> {
             };
             let key_bytes = reader.u16()? as usize;
             let value_bytes = reader.u32()? as usize;
-            let key = reader.take(key_bytes)?;
-            let value = reader.take(value_bytes)?;
+            let key = reader.bytes(key_bytes)?;
+            let value = reader.bytes(value_bytes)?;
             if key.is_empty() || key.len() > KEY_BYTES_MAX {
                 return None;
             }
@@ -283,36 +284,6 @@ impl Record<'_> {
             }
         }
         Some(commit)
-    }
-}
-
-struct Reader<'b>(&'b [u8]);
-
-impl<'b> Reader<'b> {
-    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.array().map(u8::from_le_bytes)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
     }
 }
 
@@ -387,7 +358,7 @@ mod tests {
             for value in [0u8, 1, 3, 0x7F, 0xFF] {
                 let mut bad = good.to_vec();
                 bad[place] = value;
-                for record in Records(Reader(&bad)).flatten() {
+                for record in Records(ByteReader(&bad)).flatten() {
                     let _ = record.commit(|_| true);
                 }
             }

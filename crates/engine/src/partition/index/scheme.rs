@@ -29,6 +29,7 @@ use crate::definition::{
     CompositePath, ContainerDefinition, IndexingMode, IndexingPolicy, PathStep, TEXT_ANALYSER, VectorIndex,
 };
 use crate::error::Result;
+use crate::item::is_system_property;
 
 /// Stale policies that are kept apart. A container whose policy is changed more often than this before the first
 /// change is worked off is treated as if anything could be indexed and nothing surely were.
@@ -38,8 +39,10 @@ const STALE_MAX: usize = 8;
 const FORGOTTEN_MAX: usize = 64;
 
 pub(super) const SCHEME: &str = "index-scheme";
-/// Members that items have without storing them, other than the time; their paths have no entries.
-const SYSTEM_NAMES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_lsn"];
+/// Members that items have without storing them, other than the time: their paths have no entries.
+fn has_no_entries(name: &str) -> bool {
+    name != TIME && is_system_property(name)
+}
 
 /// Members of the indexing policy that say which rows there are.
 const POLICY_MEMBERS: [&str; 8] = [
@@ -260,7 +263,7 @@ impl Scheme {
     pub(super) fn covers<'s>(&self, steps: impl IntoIterator<Item = PathStep<'s>> + Clone) -> bool {
         let Some(PathStep::Name(first)) = steps.clone().into_iter().next() else { return false };
         let computed = &self.definition.computed_properties;
-        if SYSTEM_NAMES.contains(&first) || computed.iter().any(|property| property.name == first) {
+        if has_no_entries(first) || computed.iter().any(|property| property.name == first) {
             return false;
         }
         let is_id = first == "id" && steps.clone().into_iter().nth(1).is_none();
@@ -328,9 +331,7 @@ impl Scheme {
     fn is_virtual<'s>(&self, mut steps: impl Iterator<Item = PathStep<'s>>) -> bool {
         let Some(PathStep::Name(first)) = steps.next() else { return true };
         let computed = &self.definition.computed_properties;
-        first == TIME
-            || SYSTEM_NAMES.contains(&first)
-            || computed.iter().any(|property| property.name == first)
+        is_system_property(first) || computed.iter().any(|property| property.name == first)
     }
 
     /// The composite indexes that have an entry for every item.
@@ -341,7 +342,7 @@ impl Scheme {
         }
         let computed = |path: &PropertyPath| {
             path.segments().first().is_some_and(|first| {
-                SYSTEM_NAMES.contains(&first.as_str())
+                has_no_entries(first)
                     || self.definition.computed_properties.iter().any(|property| property.name == *first)
             })
         };
