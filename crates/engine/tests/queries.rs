@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use orrery_engine::query::Progress;
 use orrery_engine::{QueryPosition, Scope};
-use query_support::{Case, Dice, VALUES, check_case};
+use query_support::{Case, Dice, EXTENDED, VALUES, check_case};
 
 /// Cases of an ordinary run. Each asks dozens of queries.
 const CASES: u64 = 60;
@@ -29,6 +29,20 @@ fn planned_queries_answer_as_the_naive_evaluator() {
         check_case(seed, &VALUES, &mut ways);
     }
     // Items found, all of them, in order, counted, values: every way was gone, and none by chance alone.
+    for way in ["items", "all", "in", "counted", "values"] {
+        assert!(ways.get(way).is_some_and(|pages| *pages > 20), "{way}: {ways:?}");
+    }
+}
+
+#[test]
+fn planned_queries_over_values_of_other_apis_answer_as_the_naive_evaluator() {
+    let mut ways = BTreeMap::new();
+    if let Some(seed) = environment("ORRERY_SEED") {
+        return check_case(seed, &EXTENDED, &mut ways);
+    }
+    for seed in 0..environment("ORRERY_CASES").unwrap_or(CASES) {
+        check_case(seed, &EXTENDED, &mut ways);
+    }
     for way in ["items", "all", "in", "counted", "values"] {
         assert!(ways.get(way).is_some_and(|pages| *pages > 20), "{way}: {ways:?}");
     }

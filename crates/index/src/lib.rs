@@ -5,9 +5,10 @@
 //! prefix of another: what follows in the key (the item) never disturbs the order, and [`split`] finds the border
 //! without being told a length. [`decode`] gives the value back, so many queries never load the item.
 //!
-//! Two kinds of entries say less than the item does, and [`is_exact`] tells them: strings longer than
-//! [`STRING_BYTES_MAX`] are cut (a hash of the whole keeps look-ups by equality selective), and of arrays and objects
-//! with content only the kind is kept. Whoever reads such an entry asks the item.
+//! Three kinds of entries say less than the item does, and [`is_exact`] tells them: strings longer than
+//! [`STRING_BYTES_MAX`] are cut (a hash of the whole keeps look-ups by equality selective), of arrays and objects with
+//! content only the kind is kept, and decimals of 128 bits lie among the numbers. Whoever reads such an entry asks the
+//! item.
 //!
 //! - `value`, `number`: one value. `range`: the byte range of "everything above 5", "every string that starts with x".
 //! - `composite`: several values in one key, each ascending or descending. `cell`: places on the earth or a plane.
@@ -45,7 +46,7 @@ pub use quantize::{CODE_BYTES_MAX, CodeProbe, Quantizer, Unpacked};
 pub use range::{ValueRange, prefix_end};
 pub use text::{STEM_BYTES_MAX, count_places, decode_places, encode_places, encode_stem};
 pub use value::{
-    ENTRY_BYTES_MAX, STRING_BYTES_MAX, decode, encode_raw, encode_undefined, encode_value, is_exact, kind_of,
-    split,
+    ENTRY_BYTES_MAX, STRING_BYTES_MAX, decode, encode_extended, encode_raw, encode_undefined, encode_value,
+    is_exact, kind_of, split,
 };
 pub use vector::{Element, Likeness, Metric, Probe, encode_vector};

@@ -7,8 +7,9 @@
 use orrery_model::{Kind, Value};
 
 use crate::value::{
-    ARRAY, CUT, ESCAPE, FALSE, NAN, NULL, OBJECT, POSITIVE, STRING, STRING_BYTES_MAX, TRUE, UNDEFINED,
-    encode_value, push_escaped,
+    ARRAY, BINARY, CODE, CUT, DATE, ESCAPE, FALSE, HASH_BYTES, MAX_KEY, MIN_KEY, NAN, NULL, OBJECT,
+    OBJECT_ID, POSITIVE, REGEX, STRING, STRING_BYTES_MAX, TIMESTAMP, TRUE, UNDEFINED, encode_value,
+    push_escaped,
 };
 
 /// The encodings from `start` on and before `end`.
@@ -23,12 +24,12 @@ pub struct ValueRange {
 impl ValueRange {
     /// Everything but undefined.
     pub fn defined() -> ValueRange {
-        ValueRange { start: vec![UNDEFINED + 1], end: vec![OBJECT + 1], point: false }
+        ValueRange { start: vec![UNDEFINED + 1], end: vec![MAX_KEY + 1], point: false }
     }
 
     /// Undefined, null and everything else: all that composite keys hold.
     pub fn all() -> ValueRange {
-        ValueRange { start: vec![UNDEFINED], end: vec![OBJECT + 1], point: false }
+        ValueRange { start: vec![UNDEFINED], end: vec![MAX_KEY + 1], point: false }
     }
 
     /// Whatever lies between two places of the order.
@@ -42,17 +43,26 @@ impl ValueRange {
         ValueRange { end: prefix_end(&start), start, point: true }
     }
 
-    /// Every value of a kind.
+    /// Every value of a kind. Numbers and decimals lie in one range, in which each entry says which of the two it is.
     pub fn of_kind(kind: Kind) -> ValueRange {
         let (first, last) = match kind {
             Kind::Bool => (FALSE, TRUE),
-            Kind::Number => (NAN, POSITIVE),
+            Kind::Number | Kind::Decimal => (NAN, POSITIVE),
             Kind::String => (STRING, STRING),
             Kind::Array => (ARRAY, ARRAY),
             Kind::Object => (OBJECT, OBJECT),
+            Kind::MinKey => (MIN_KEY, MIN_KEY),
+            Kind::Binary => (BINARY, BINARY),
+            Kind::ObjectId => (OBJECT_ID, OBJECT_ID),
+            Kind::Date => (DATE, DATE),
+            Kind::Timestamp => (TIMESTAMP, TIMESTAMP),
+            Kind::Regex => (REGEX, REGEX),
+            Kind::Code => (CODE, CODE),
+            Kind::MaxKey => (MAX_KEY, MAX_KEY),
             _ => (NULL, NULL),
         };
-        ValueRange { start: vec![first], end: vec![last + 1], point: kind == Kind::Null }
+        let point = matches!(kind, Kind::Null | Kind::MinKey | Kind::MaxKey);
+        ValueRange { start: vec![first], end: vec![last + 1], point }
     }
 
     /// Every string that starts with `prefix`.
@@ -126,6 +136,15 @@ fn edge(value: &Value) -> Edge {
     match value {
         Value::String(text) if text.len() > STRING_BYTES_MAX => {
             Edge::Inexact(ValueRange::starts_with(text).start)
+        }
+        // Entries of decimals are in order; those that are cut end in a hash.
+        Value::Extended(extended) => {
+            let mut encoded = encoded(value);
+            if extended.get().kind() == Kind::Decimal || crate::is_exact(&encoded) {
+                return Edge::Exact(encoded);
+            }
+            encoded.truncate(encoded.len() - HASH_BYTES);
+            Edge::Inexact(encoded)
         }
         Value::Array(_) | Value::Object(_) => {
             let encoded = encoded(value);

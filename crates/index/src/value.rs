@@ -2,32 +2,45 @@
 //!
 //! ```text
 //! 10            undefined: only inside composite keys, plain paths have no entry for it
+//! 14            min key
 //! 18            null
 //! 20 21         false, true
 //! 28            NaN, which no JSON brings in
-//! 29 2A         a negative number, any other number; then its groups (see `number`)
+//! 29 2A         a negative number, any other number; then its groups, and those of a decimal (see `number`)
 //! 30            string: its bytes with 00 written 01 01 and 01 written 01 02; then 00,
 //!               or for a longer one its first STRING_BYTES_MAX bytes, 01 03, and a hash of the whole (4 bytes)
 //! 38 00  38 01  array: empty, with content
 //! 40 00  40 01  object: empty, with content
+//! 48            binary: length (4 bytes), subtype, then the bytes,
+//!               or for a longer one its first BINARY_BYTES_MAX bytes and a hash of the whole (4 bytes)
+//! 50            object id: 12 bytes
+//! 58            date: 8 bytes, the sign turned over
+//! 60            timestamp: seconds (4 bytes), increment (4 bytes)
+//! 68  70        regular expression: pattern, 00, options; code. Both as strings are
+//! 78            max key
 //! ```
 //!
 //! The type byte orders types as the language does. Byte order of strings is the order of their code points. The
 //! escapes keep strings in order because both bytes that are escaped sort below every other, and because the end (00)
-//! sorts below anything that may follow. A cut string sorts behind the string that is exactly its first part, and
-//! among the strings that share that part in no particular order, which is why such entries count as inexact. Gaps
-//! are left for further types.
+//! sorts below anything that may follow. A cut string sorts behind the string that is exactly its first part, and among
+//! the strings that share that part in no particular order, which is why such entries count as inexact. So do decimals:
+//! to most readers of a range of numbers they are none, and whether they are is for the item to say. Types above 40,
+//! and the one at 14, are those that only other APIs than SQL write; they stand in MongoDB's order. Gaps are left for
+//! further types.
 
-use orrery_model::{Kind, Raw, Value, murmur3_x86_32};
+use orrery_model::{Extended, Kind, Raw, Value, murmur3_x86_32};
 
 use crate::number;
 
 /// Bytes of a string that are kept; longer ones are cut.
 pub const STRING_BYTES_MAX: usize = 64;
+/// Bytes of a binary that are kept.
+const BINARY_BYTES_MAX: usize = 64;
 /// Longest encoding of a value: a string of bytes that are all escaped, cut.
 pub const ENTRY_BYTES_MAX: usize = 1 + 2 * STRING_BYTES_MAX + 2 + 4;
 
 pub(crate) const UNDEFINED: u8 = 0x10;
+pub(crate) const MIN_KEY: u8 = 0x14;
 pub(crate) const NULL: u8 = 0x18;
 pub(crate) const FALSE: u8 = 0x20;
 pub(crate) const TRUE: u8 = 0x21;
@@ -37,13 +50,20 @@ pub(crate) const POSITIVE: u8 = 0x2A;
 pub(crate) const STRING: u8 = 0x30;
 pub(crate) const ARRAY: u8 = 0x38;
 pub(crate) const OBJECT: u8 = 0x40;
+pub(crate) const BINARY: u8 = 0x48;
+pub(crate) const OBJECT_ID: u8 = 0x50;
+pub(crate) const DATE: u8 = 0x58;
+pub(crate) const TIMESTAMP: u8 = 0x60;
+pub(crate) const REGEX: u8 = 0x68;
+pub(crate) const CODE: u8 = 0x70;
+pub(crate) const MAX_KEY: u8 = 0x78;
 
 const END: u8 = 0;
 pub(crate) const ESCAPE: u8 = 1;
 const ESCAPED_ZERO: u8 = 1;
 const ESCAPED_ONE: u8 = 2;
 pub(crate) const CUT: u8 = 3;
-const HASH_BYTES: usize = 4;
+pub(crate) const HASH_BYTES: usize = 4;
 const EMPTY: u8 = 0;
 const FILLED: u8 = 1;
 
@@ -59,7 +79,11 @@ pub fn encode_raw(out: &mut Vec<u8>, value: Raw<'_>) {
         Kind::String => encode_string(out, value.string_bytes().unwrap_or_default()),
         Kind::Array => out.extend_from_slice(&[ARRAY, if value.is_empty() { EMPTY } else { FILLED }]),
         Kind::Object => out.extend_from_slice(&[OBJECT, if value.is_empty() { EMPTY } else { FILLED }]),
-        _ => out.push(NULL),
+        Kind::Null => out.push(NULL),
+        _ => match value.as_extended() {
+            Some(value) => encode_extended(out, value),
+            None => out.push(NULL),
+        },
     }
 }
 
@@ -80,6 +104,7 @@ pub fn encode_value(out: &mut Vec<u8>, value: &Value) {
             let filled = members.iter().any(|(_, member)| !member.is_undefined());
             out.extend_from_slice(&[OBJECT, u8::from(filled)]);
         }
+        Value::Extended(value) => encode_extended(out, value.get()),
     }
 }
 
@@ -97,9 +122,55 @@ fn encode_number(out: &mut Vec<u8>, value: orrery_model::Number) {
     number::encode(out, value);
 }
 
+/// Appends a value that JSON has no word for.
+pub fn encode_extended(out: &mut Vec<u8>, value: Extended<'_>) {
+    match value {
+        Extended::Decimal(decimal) => {
+            out.push(if number::is_turned(decimal) { NEGATIVE } else { POSITIVE });
+            number::encode_decimal(out, decimal);
+        }
+        Extended::Binary { subtype, bytes } => {
+            out.push(BINARY);
+            // Lengths are 32 bits wide in every stored form.
+            out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+            out.push(subtype);
+            if bytes.len() <= BINARY_BYTES_MAX {
+                out.extend_from_slice(bytes);
+            } else {
+                out.extend_from_slice(&bytes[..BINARY_BYTES_MAX]);
+                out.extend_from_slice(&murmur3_x86_32(bytes).to_be_bytes());
+            }
+        }
+        Extended::ObjectId(id) => {
+            out.push(OBJECT_ID);
+            out.extend_from_slice(&id);
+        }
+        Extended::Date(date) => {
+            out.push(DATE);
+            out.extend_from_slice(&(date ^ i64::MIN).to_be_bytes());
+        }
+        Extended::Timestamp { seconds, increment } => {
+            out.push(TIMESTAMP);
+            out.extend_from_slice(&seconds.to_be_bytes());
+            out.extend_from_slice(&increment.to_be_bytes());
+        }
+        Extended::Regex { pattern, options } => {
+            encode_text(out, REGEX, &[pattern.as_bytes(), &[0], options.as_bytes()].concat());
+        }
+        Extended::Code(text) => encode_text(out, CODE, text.as_bytes()),
+        Extended::MinKey => out.push(MIN_KEY),
+        Extended::MaxKey => out.push(MAX_KEY),
+    }
+}
+
 #[inline]
 fn encode_string(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(STRING);
+    encode_text(out, STRING, text);
+}
+
+#[inline]
+fn encode_text(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
+    out.push(kind);
     if text.len() <= STRING_BYTES_MAX {
         push_escaped(out, text);
         out.push(END);
@@ -149,12 +220,28 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn length(bytes: &[u8]) -> Option<usize> {
     let (kind, body) = bytes.split_first()?;
     match *kind {
-        UNDEFINED | NULL | FALSE | TRUE | NAN => Some(1),
+        UNDEFINED | NULL | FALSE | TRUE | NAN | MIN_KEY | MAX_KEY => Some(1),
         NEGATIVE | POSITIVE => Some(1 + number::length(body, *kind == NEGATIVE)?),
         STRING => string_length(body).map(|(length, _)| 1 + length),
         ARRAY | OBJECT => (*body.first()? <= FILLED).then_some(2),
+        OBJECT_ID => Some(1 + 12),
+        DATE | TIMESTAMP => Some(1 + 8),
+        REGEX | CODE => string_length(body).map(|(length, _)| 1 + length),
+        BINARY => {
+            let length = binary_length(body)?;
+            let hash = if length > BINARY_BYTES_MAX { HASH_BYTES } else { 0 };
+            Some(1 + BINARY_HEAD_BYTES + length.min(BINARY_BYTES_MAX) + hash)
+        }
         _ => None,
     }
+}
+
+/// Length and subtype, before the bytes of a binary.
+const BINARY_HEAD_BYTES: usize = 4 + 1;
+
+/// Bytes of the whole binary.
+fn binary_length(body: &[u8]) -> Option<usize> {
+    body.first_chunk().map(|length| u32::from_be_bytes(*length) as usize)
 }
 
 /// Bytes of a string's body with its end, and whether it is whole.
@@ -175,25 +262,39 @@ fn string_length(body: &[u8]) -> Option<(usize, bool)> {
 }
 
 /// Whether an encoded value says all there is to say: equal entries are then equal values, and comparing entries
-/// compares values. When not, the item decides.
+/// compares values. When not, the item decides. Entries of decimals do compare as decimals, but whoever looks for
+/// numbers finds them, too, and has to ask.
 #[inline]
 pub fn is_exact(encoded: &[u8]) -> bool {
     match encoded.split_first() {
         Some((&STRING, body)) => string_length(body).is_some_and(|(_, whole)| whole),
         Some((&(ARRAY | OBJECT), body)) => body == [EMPTY],
+        Some((&(NEGATIVE | POSITIVE), body)) => !number::is_decimal(body),
+        Some((&(REGEX | CODE), body)) => string_length(body).is_some_and(|(_, whole)| whole),
+        Some((&BINARY, body)) => binary_length(body).is_some_and(|length| length <= BINARY_BYTES_MAX),
         _ => true,
     }
 }
 
 /// The kind of an encoded value; `None` for undefined and for what is no encoding.
 pub fn kind_of(encoded: &[u8]) -> Option<Kind> {
-    Some(match *encoded.first()? {
+    let (kind, body) = encoded.split_first()?;
+    Some(match *kind {
         NULL => Kind::Null,
         FALSE | TRUE => Kind::Bool,
+        NEGATIVE | POSITIVE if number::is_decimal(body) => Kind::Decimal,
         NAN..=POSITIVE => Kind::Number,
         STRING => Kind::String,
         ARRAY => Kind::Array,
         OBJECT => Kind::Object,
+        MIN_KEY => Kind::MinKey,
+        BINARY => Kind::Binary,
+        OBJECT_ID => Kind::ObjectId,
+        DATE => Kind::Date,
+        TIMESTAMP => Kind::Timestamp,
+        REGEX => Kind::Regex,
+        CODE => Kind::Code,
+        MAX_KEY => Kind::MaxKey,
         _ => return None,
     })
 }
@@ -212,8 +313,34 @@ pub fn decode(encoded: &[u8]) -> Option<Value> {
         STRING => Value::String(decode_string(body)?),
         ARRAY if body == [EMPTY] => Value::Array(Vec::new()),
         OBJECT if body == [EMPTY] => Value::Object(Vec::new()),
-        _ => return None,
+        kind => return decode_extended(kind, body),
     })
+}
+
+fn decode_extended(kind: u8, body: &[u8]) -> Option<Value> {
+    let value = match kind {
+        MIN_KEY => Extended::MinKey,
+        MAX_KEY => Extended::MaxKey,
+        OBJECT_ID => Extended::ObjectId(body.try_into().ok()?),
+        DATE => Extended::Date(i64::from_be_bytes(body.try_into().ok()?) ^ i64::MIN),
+        TIMESTAMP => {
+            let bits = u64::from_be_bytes(body.try_into().ok()?);
+            Extended::Timestamp { seconds: (bits >> 32) as u32, increment: bits as u32 }
+        }
+        BINARY => {
+            let (&subtype, bytes) = body.get(BINARY_HEAD_BYTES - 1..)?.split_first()?;
+            let whole = bytes.len() <= BINARY_BYTES_MAX && binary_length(body)? == bytes.len();
+            whole.then_some(Extended::Binary { subtype, bytes })?
+        }
+        REGEX => {
+            let text = decode_string(body)?;
+            let (pattern, options) = text.split_once('\0')?;
+            return (!options.contains('\0')).then(|| Extended::Regex { pattern, options }.into());
+        }
+        CODE => return decode_string(body).map(|text| Extended::Code(&text).into()),
+        _ => return None,
+    };
+    Some(value.into())
 }
 
 fn decode_string(body: &[u8]) -> Option<String> {

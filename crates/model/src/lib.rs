@@ -4,7 +4,7 @@
 //! stored document: it is two words and a tag, it is `Copy`, and reading one property touches only the
 //! bytes of that property. [`Value`] is owned and knows `Undefined`; literals, parameters and computed results
 //! are values. [`parse_json`] turns a client's text into a stored document, [`Raw::write_json`] turns it back,
-//! [`DocWriter`] builds documents from parts.
+//! [`DocWriter`] builds documents from parts. What other APIs store and JSON has no word for is [`Extended`].
 //!
 //! ```
 //! use orrery_model::{parse_json, NumberStyle, ParseOptions, Raw};
@@ -19,8 +19,10 @@
 //! Nothing here does input or output, keeps time, or knows a protocol.
 #![forbid(unsafe_code)]
 
+mod decimal128;
 mod document;
 mod epk;
+mod extended;
 mod json;
 mod key_definition;
 mod murmur;
@@ -31,17 +33,20 @@ mod patch;
 mod path;
 mod value;
 
+pub use decimal128::{Decimal128, Magnitude};
 pub use document::format::{DEPTH_MAX, READ_DEPTH_MAX, key_hash};
-pub use document::raw::{CorruptDocument, Kind, Raw};
+pub use document::raw::{CorruptDocument, Kind, NumberWidth, Raw};
 pub use document::table::{Elements, Members};
 pub use document::writer::DocWriter;
 pub use epk::{Epk, HexError};
+pub use extended::{Extended, ExtendedValue};
+pub use json::extended::parse_extended_json;
 pub use json::parser::{JSON_BYTES_MAX, JsonError, ParseOptions, parse_json, parse_json_value};
 pub use json::text::{write_json_number, write_json_string};
 pub use key_definition::{KeyKind, KeyVersion, PartitionKeyDefinition};
 pub use murmur::{murmur3_x64_128, murmur3_x86_32};
 pub use number::{Number, NumberStyle};
-pub use order::{compare_raw, equal_raw};
+pub use order::{bson_order, compare_raw, equal_raw};
 pub use partition_key::{KEY_COMPONENTS_MAX, KeyComponent, KeyError, PartitionKey};
 pub use patch::{PatchError, PatchErrorKind, PatchOp, Patched, Pointer, apply_patch, apply_patch_from};
 pub use path::{PathError, PropertyPath};

@@ -157,7 +157,7 @@ impl KeyComponent {
         })
     }
 
-    /// The component that a stored value is; `None` for arrays and objects.
+    /// The component that a stored value is; `None` for arrays and objects, and for what JSON has no word for.
     pub fn from_raw(value: Raw<'_>) -> Option<KeyComponent> {
         match value.kind() {
             Kind::Null => Some(KeyComponent::Null),

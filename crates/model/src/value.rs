@@ -6,10 +6,11 @@
 use crate::document::format::READ_DEPTH_MAX;
 use crate::document::raw::{Kind, Raw};
 use crate::document::writer::DocWriter;
+use crate::extended::{Extended, ExtendedValue};
 use crate::number::{Number, NumberStyle};
 use std::cmp::Ordering;
 
-/// Owned JSON value or undefined.
+/// Owned value or undefined. A number does not say how wide it was stored; [`Raw`] does.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
     #[default]
@@ -21,6 +22,8 @@ pub enum Value {
     Array(Vec<Value>),
     /// Members in the order of insertion; names are unique.
     Object(Vec<(String, Value)>),
+    /// What JSON has no word for.
+    Extended(ExtendedValue),
 }
 
 impl Value {
@@ -37,7 +40,7 @@ impl Value {
                     .map(|(key, value)| (key.to_owned(), Value::from_raw(value, depth + 1)))
                     .collect(),
             ),
-            _ => Value::Null,
+            _ => raw.as_extended().map_or(Value::Null, Value::from),
         }
     }
 
@@ -51,6 +54,7 @@ impl Value {
             Value::String(_) => Kind::String,
             Value::Array(_) => Kind::Array,
             Value::Object(_) => Kind::Object,
+            Value::Extended(value) => value.get().kind(),
         })
     }
 
@@ -72,6 +76,10 @@ impl Value {
 
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(value) = self { Some(value) } else { None }
+    }
+
+    pub fn as_extended(&self) -> Option<Extended<'_>> {
+        if let Value::Extended(value) = self { Some(value.get()) } else { None }
     }
 
     pub fn as_array(&self) -> Option<&[Value]> {
@@ -104,7 +112,8 @@ impl Value {
         writer.finish()
     }
 
-    /// Total order: undefined < null < false < true < numbers < strings < arrays < objects.
+    /// Total order: undefined < null < false < true < numbers < strings < arrays < objects, and the rest of what
+    /// `order` says.
     pub fn compare(&self, other: &Value) -> Ordering {
         crate::order::compare(self, other)
     }
@@ -167,6 +176,12 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(value: String) -> Value {
         Value::String(value)
+    }
+}
+
+impl From<Extended<'_>> for Value {
+    fn from(value: Extended<'_>) -> Value {
+        Value::Extended(value.into())
     }
 }
 

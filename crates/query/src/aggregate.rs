@@ -14,7 +14,7 @@ use crate::compare::{canonical_key, order};
 use crate::limits::ROW_OVERHEAD_BYTES;
 use crate::meter::Meter;
 use crate::operators::add;
-use crate::value::{Eval, Type, value_bytes};
+use crate::value::{Eval, value_bytes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateKind {
@@ -101,7 +101,7 @@ impl Accumulator {
                 };
             }
             Accumulator::Extreme(state, wanted) => {
-                if value.kind() >= Type::Array {
+                if !value.kind().has_extremes() {
                     *state = None;
                 } else if let Some(best) = state {
                     let better =

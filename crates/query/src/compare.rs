@@ -1,9 +1,10 @@
 //! Equality, comparison, sort order and hashing keys of values under evaluation.
 //!
-//! Three relations that must not be confused: `equals` is deep and total (false across types),
-//! `compare` is the language's `<`, undefined across types and for arrays and objects, and `order` is
-//! the total order of ORDER BY, MIN and MAX. `canonical` writes bytes that are equal exactly for equal
-//! values, for DISTINCT, GROUP BY and sets.
+//! Three relations that must not be confused: `equals` is deep and total (false across types), `compare` is the
+//! language's `<`, undefined across types and for arrays and objects, and `order` is the total order of ORDER BY, MIN
+//! and MAX. Values that only other APIs store are of types of their own in all three, a decimal too, although `order`
+//! puts it among the numbers by value. `canonical` writes bytes that are equal exactly for equal values, for DISTINCT,
+//! GROUP BY and sets.
 
 use std::cmp::Ordering;
 
@@ -24,6 +25,9 @@ pub fn equals(left: &Eval<'_>, right: &Eval<'_>) -> bool {
         _ => match (left.kind(), right.kind()) {
             (Type::Array, Type::Array) => equal_arrays(left, right),
             (Type::Object, Type::Object) => equal_objects(left, right),
+            (left_type, right_type) if left_type == right_type && left_type.is_extended() => {
+                left.to_value().equals(&right.to_value())
+            }
             _ => false,
         },
     }
@@ -61,6 +65,9 @@ pub fn compare(left: &Eval<'_>, right: &Eval<'_>) -> Option<Ordering> {
             }
         }
         (Eval::String(left), Eval::String(right)) => Some(compare_strings(left, right)),
+        _ if left.kind() == right.kind() && left.kind().is_extended() => {
+            Some(left.to_value().compare(&right.to_value()))
+        }
         _ => None,
     }
 }
@@ -74,17 +81,24 @@ pub fn compare_strings(left: &str, right: &str) -> Ordering {
     left.encode_utf16().cmp(right.encode_utf16())
 }
 
-/// The total order: undefined, null, booleans, numbers, strings, arrays, objects.
+/// The total order: undefined, null, booleans, numbers, strings, arrays, objects; and what only other APIs store, as
+/// `Type` lists it.
 pub fn order(left: &Eval<'_>, right: &Eval<'_>) -> Ordering {
     let by_type = left.kind().cmp(&right.kind());
     if by_type != Ordering::Equal {
-        return by_type;
+        return match (left.kind(), right.kind()) {
+            (Type::Number, Type::Decimal) | (Type::Decimal, Type::Number) => {
+                left.to_value().compare(&right.to_value())
+            }
+            _ => by_type,
+        };
     }
     match (left, right) {
         (Eval::Bool(left), Eval::Bool(right)) => left.cmp(right),
         (Eval::Number(left), Eval::Number(right)) => left.compare(*right),
         (Eval::String(left), Eval::String(right)) => left.cmp(right),
-        _ if left.kind() < Type::Array => Ordering::Equal,
+        _ if left.is_undefined() => Ordering::Equal,
+        (Eval::Null, Eval::Null) => Ordering::Equal,
         _ => left.to_value().compare(&right.to_value()),
     }
 }
@@ -95,7 +109,8 @@ fn is_nan(number: Number) -> bool {
 
 /// Appends bytes that are the same for equal values and different for different ones.
 pub fn canonical(value: &Eval<'_>, out: &mut Vec<u8>) {
-    out.push(value.kind() as u8);
+    let kind = value.kind();
+    out.push(kind as u8);
     match value {
         Eval::Undefined | Eval::Null => {}
         Eval::Bool(value) => out.push(u8::from(*value)),
@@ -110,6 +125,13 @@ pub fn canonical(value: &Eval<'_>, out: &mut Vec<u8>) {
             }
         },
         Eval::String(text) => canonical_text(text, out),
+        _ if kind.is_extended() => {
+            let mut identity = Vec::new();
+            let value = value.to_value();
+            value.as_extended().into_iter().for_each(|value| value.write_identity(&mut identity));
+            out.extend_from_slice(&(identity.len() as u32).to_le_bytes());
+            out.extend_from_slice(&identity);
+        }
         _ => {
             out.extend_from_slice(&(value.len() as u32).to_le_bytes());
             if let Some(elements) = value.elements() {

@@ -23,6 +23,7 @@ pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, limit_bytes: usize) -> Re
         Eval::Item(row) => row.write_json(out),
         Eval::Raw(node) => node.0.write_json(out, NumberStyle::Query),
         Eval::Constant(value) => value.write_json(out, NumberStyle::Query),
+        Eval::Extended(value) => value.write_json(out, NumberStyle::Query),
         Eval::Array(elements) => {
             out.push(b'[');
             let mut first = true;

@@ -19,10 +19,12 @@ pub enum Eval<'a> {
     String(Cow<'a, str>),
     /// A whole item, with its virtual members.
     Item(RowView<'a>),
-    /// An array or object inside a stored document.
+    /// An array, an object, or a value that JSON has no word for, inside a stored document.
     Raw(RawNode<'a>),
-    /// An array or object that is part of the query: a literal or parameter.
+    /// An array or object that is part of the query: a literal or parameter. Or a value that JSON has no word for.
     Constant(&'a Value),
+    /// A value that JSON has no word for, kept for later: the key of a group, for one.
+    Extended(Rc<Value>),
     Array(Rc<Vec<Eval<'a>>>),
     Object(Rc<ObjectParts<'a>>),
 }
@@ -30,7 +32,7 @@ pub enum Eval<'a> {
 /// The members of a computed object, in order.
 pub type ObjectParts<'a> = Vec<(Cow<'a, str>, Eval<'a>)>;
 
-/// A raw array or object; the wrapper gives it a short debug form.
+/// A raw array, object or extended value; the wrapper gives it a short debug form.
 #[derive(Clone, Copy)]
 pub struct RawNode<'a>(pub Raw<'a>);
 
@@ -40,16 +42,73 @@ impl std::fmt::Debug for RawNode<'_> {
     }
 }
 
-/// The types of the language, in the order ORDER BY sorts them.
+/// The types of the language and those that only other APIs store, in the order ORDER BY sorts them; but decimals lie
+/// among the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Type {
     Undefined,
+    MinKey,
     Null,
     Bool,
     Number,
+    Decimal,
     String,
     Array,
     Object,
+    Binary,
+    ObjectId,
+    Date,
+    Timestamp,
+    Regex,
+    Code,
+    MaxKey,
+}
+
+impl Type {
+    fn of(kind: Kind) -> Type {
+        match kind {
+            Kind::Null => Type::Null,
+            Kind::Bool => Type::Bool,
+            Kind::Number => Type::Number,
+            Kind::String => Type::String,
+            Kind::Array => Type::Array,
+            Kind::Object => Type::Object,
+            Kind::ObjectId => Type::ObjectId,
+            Kind::Date => Type::Date,
+            Kind::Timestamp => Type::Timestamp,
+            Kind::Decimal => Type::Decimal,
+            Kind::Binary => Type::Binary,
+            Kind::Regex => Type::Regex,
+            Kind::Code => Type::Code,
+            Kind::MinKey => Type::MinKey,
+            Kind::MaxKey => Type::MaxKey,
+            // A kind that joins later is not of the language either.
+            _ => Type::Undefined,
+        }
+    }
+
+    /// Whether only other APIs store it. Nothing of the language equals it or compares with it.
+    pub fn is_extended(self) -> bool {
+        !matches!(
+            self,
+            Type::Undefined
+                | Type::Null
+                | Type::Bool
+                | Type::Number
+                | Type::String
+                | Type::Array
+                | Type::Object
+        )
+    }
+
+    /// Whether MIN and MAX are defined beside it. Of what sorts in the midst of these, only decimals are found nowhere
+    /// else.
+    pub fn has_extremes(self) -> bool {
+        matches!(
+            self,
+            Type::Undefined | Type::Null | Type::Bool | Type::Number | Type::Decimal | Type::String
+        )
+    }
 }
 
 impl<'a> Eval<'a> {
@@ -59,9 +118,7 @@ impl<'a> Eval<'a> {
             Kind::Bool => raw.as_bool().map_or(Eval::Undefined, Eval::Bool),
             Kind::Number => raw.as_number().map_or(Eval::Undefined, Eval::number),
             Kind::String => raw.as_str().map_or(Eval::Undefined, |text| Eval::String(Cow::Borrowed(text))),
-            Kind::Array | Kind::Object => Eval::Raw(RawNode(raw)),
-            // Kinds that other APIs store are invisible to this language.
-            _ => Eval::Undefined,
+            _ => Eval::Raw(RawNode(raw)),
         }
     }
 
@@ -72,7 +129,7 @@ impl<'a> Eval<'a> {
             Value::Bool(value) => Eval::Bool(*value),
             Value::Number(value) => Eval::number(*value),
             Value::String(text) => Eval::String(Cow::Borrowed(text)),
-            Value::Array(_) | Value::Object(_) => Eval::Constant(value),
+            Value::Array(_) | Value::Object(_) | Value::Extended(_) => Eval::Constant(value),
         }
     }
 
@@ -84,6 +141,7 @@ impl<'a> Eval<'a> {
             Value::Bool(value) => Eval::Bool(value),
             Value::Number(value) => Eval::number(value),
             Value::String(text) => Eval::String(Cow::Owned(text)),
+            Value::Extended(_) => Eval::Extended(Rc::new(value)),
             Value::Array(elements) => Eval::array(elements.into_iter().map(Eval::from_owned).collect()),
             Value::Object(members) => Eval::object(
                 members
@@ -134,9 +192,11 @@ impl<'a> Eval<'a> {
             Eval::Bool(_) => Type::Bool,
             Eval::Number(_) => Type::Number,
             Eval::String(_) => Type::String,
-            Eval::Array(_) | Eval::Constant(Value::Array(_)) => Type::Array,
-            Eval::Raw(node) if node.0.kind() == Kind::Array => Type::Array,
-            Eval::Item(_) | Eval::Object(_) | Eval::Constant(_) | Eval::Raw(_) => Type::Object,
+            Eval::Array(_) => Type::Array,
+            Eval::Item(_) | Eval::Object(_) => Type::Object,
+            Eval::Raw(node) => Type::of(node.0.kind()),
+            Eval::Constant(value) => value.kind().map_or(Type::Undefined, Type::of),
+            Eval::Extended(value) => value.kind().map_or(Type::Undefined, Type::of),
         }
     }
 
@@ -269,6 +329,7 @@ impl<'a> Eval<'a> {
     pub(crate) fn held_bytes(&self, parts: &mut u64) -> usize {
         match self {
             Eval::String(Cow::Owned(text)) => text.len(),
+            Eval::Extended(value) => value_bytes(value),
             Eval::Array(elements) => {
                 *parts += elements.len() as u64;
                 let inner: usize = elements.iter().map(|element| element.held_bytes(parts)).sum();
@@ -303,6 +364,7 @@ impl<'a> Eval<'a> {
             Eval::String(text) => Value::String(text.to_string()),
             Eval::Raw(node) => node.0.to_value(),
             Eval::Constant(value) => (*value).clone(),
+            Eval::Extended(value) => (**value).clone(),
             Eval::Array(elements) => Value::Array(elements.iter().map(Eval::to_value).collect()),
             Eval::Item(_) | Eval::Object(_) => Value::Object(
                 self.members()
@@ -319,6 +381,7 @@ impl<'a> Eval<'a> {
 pub(crate) fn value_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
+        Value::Extended(value) => value.size_bytes(),
         Value::Array(elements) => {
             elements.iter().map(|element| size_of::<Value>() + value_bytes(element)).sum()
         }

@@ -268,7 +268,7 @@ proptest! {
                 Value::Bool(value) => KeyComponent::Bool(*value),
                 Value::Number(number) => KeyComponent::Number(number.as_f64()),
                 Value::String(text) => KeyComponent::String(text.clone()),
-                Value::Undefined | Value::Array(_) | Value::Object(_) => KeyComponent::Undefined,
+                Value::Undefined | Value::Array(_) | Value::Object(_) | Value::Extended(_) => KeyComponent::Undefined,
             };
             let hash = definition.effective(&PartitionKey::from([component]));
             let covered = |range: &orrery_query::plan::QueryRange| {

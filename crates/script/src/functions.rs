@@ -168,6 +168,12 @@ fn to_js<'js>(ctx: &Ctx<'js>, value: &Value) -> rquickjs::Result<JsValue<'js>> {
             }
             object.into_value()
         }
+        // Scripts see what SQL shows: an object such as {"$oid": "…"}.
+        Value::Extended(_) => {
+            let mut json = Vec::new();
+            value.write_json(&mut json, orrery_model::NumberStyle::Item);
+            ctx.json_parse(json)?
+        }
     })
 }
 

@@ -80,7 +80,16 @@ fn write_value(value: Option<Raw<'_>>, out: &mut Vec<u8>) {
             }
             out.push(0xFE);
         }
-        _ => out.push(0),
+        _ => match value.as_extended() {
+            Some(extended) => {
+                let mut identity = Vec::new();
+                extended.write_identity(&mut identity);
+                out.push(8);
+                out.extend_from_slice(&(identity.len() as u32).to_le_bytes());
+                out.extend_from_slice(&identity);
+            }
+            None => out.push(0),
+        },
     }
 }
 
@@ -92,10 +101,10 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_model::{ParseOptions, parse_json};
+    use orrery_model::{ParseOptions, parse_extended_json};
 
     fn claim_of(text: &str) -> SmallVec<[u8; 32]> {
-        let document = parse_json(text.as_bytes(), &ParseOptions::default()).unwrap();
+        let document = parse_extended_json(text.as_bytes(), &ParseOptions::default()).unwrap();
         let paths = ["/a", "/b/c"].map(|path| PropertyPath::parse(path).unwrap());
         claims(&[paths.to_vec()], Raw::document(&document).unwrap()).remove(0)
     }
@@ -110,6 +119,8 @@ mod tests {
         check(r#"{"a":null}"#, r#"{"b":{"c":null}}"#, true);
         check(r#"{"a":{"x":1,"y":[2]}}"#, r#"{"a":{"y":[2],"x":1}}"#, true);
         check(r#"{"a":"x","b":{"c":2}}"#, r#"{"b":{"c":2},"a":"x"}"#, true);
+        check(r#"{"a":1}"#, r#"{"a":{"$numberLong":"1"}}"#, true);
+        check(r#"{"a":{"$numberDecimal":"1"}}"#, r#"{"a":{"$numberDecimal":"1.0"}}"#, true);
     }
 
     #[test]
@@ -120,6 +131,10 @@ mod tests {
         check(r#"{"a":"xy"}"#, r#"{"a":"x","b":{"c":"y"}}"#, false);
         check(r#"{"a":[1,[2]]}"#, r#"{"a":[1,2]}"#, false);
         check(r#"{"a":[]}"#, r#"{"a":{}}"#, false);
+        check(r#"{"a":1}"#, r#"{"a":{"$numberDecimal":"1"}}"#, false);
+        check(r#"{"a":null}"#, r#"{"a":{"$minKey":1}}"#, false);
+        check(r#"{"a":{"$minKey":1}}"#, r#"{"a":{"$maxKey":1}}"#, false);
+        check(r#"{"a":{"$code":"f"}}"#, r#"{"a":{"$code":"g"}}"#, false);
     }
 
     #[test]

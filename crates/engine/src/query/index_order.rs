@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use orrery_index::{CompositeRange, ValueRange, is_exact, prefix_end, split, split_component};
-use orrery_model::{Raw, Value};
+use orrery_model::{Kind, Raw, Value};
 use orrery_query::access::{Filter, Place, Step};
 use orrery_query::{Prepared, SortPosition};
 use orrery_storage::Direction;
@@ -238,15 +238,15 @@ fn rest_of(range: ValueRange, key: &Value, descending: bool) -> ValueRange {
     }
 }
 
-/// Of an entry that does not tell its value: what it shares with those it cannot be told apart from. Cut strings end in a hash,
-/// by which they are in no particular order.
+/// Of an entry that does not tell its value: what it shares with those it cannot be told apart from. Cut strings, and
+/// what else is cut, end in a hash, by which they are in no particular order.
 fn undecided_start(encoded: &[u8]) -> Option<&[u8]> {
     const CUT_HASH_BYTES: usize = 4;
     if is_exact(encoded) || split(encoded).is_none() {
         return None;
     }
     match orrery_index::kind_of(encoded) {
-        Some(orrery_model::Kind::String) => {
+        Some(Kind::String | Kind::Regex | Kind::Code | Kind::Binary) => {
             encoded.len().checked_sub(CUT_HASH_BYTES).map(|end| &encoded[..end])
         }
         _ => Some(encoded),

@@ -120,6 +120,7 @@ fn size_of_keys(keys: &[Value]) -> usize {
     let size = |key: &Value| match key {
         Value::String(text) => text.len(),
         Value::Array(_) | Value::Object(_) => key.to_document().len(),
+        Value::Extended(value) => value.size_bytes(),
         _ => 0,
     };
     keys.iter().map(|key| KEY_BYTES + size(key)).sum()

@@ -10,7 +10,7 @@ use orrery_engine::{
     Account, Container, ContainerDefinition, Durability, EngineConfig, Item, KeyKinds, Kind, Operation,
     Outcome, PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,
 };
-use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_json};
+use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_extended_json, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use orrery_storage::{MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
 use serde_json::{Value, json};
@@ -174,7 +174,9 @@ pub fn key(pk: &str) -> PartitionKey {
 }
 
 pub fn document(text: &str) -> Bytes {
-    parse_json(text.as_bytes(), &ParseOptions::default()).unwrap().into()
+    // Names with a dollar stand for values that other APIs store.
+    let parse = if text.contains("\"$") { parse_extended_json } else { parse_json };
+    parse(text.as_bytes(), &ParseOptions::default()).unwrap().into()
 }
 
 /// Partition key, id and stored form of an item.

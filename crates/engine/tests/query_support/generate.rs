@@ -108,6 +108,44 @@ fn value(dice: &mut Dice, depth: usize) -> String {
     format!("{{{}}}", members.join(","))
 }
 
+/// An item of which some values are such as SQL cannot write.
+pub fn extended_item(dice: &mut Dice, at: usize) -> String {
+    let mut text = item(dice, at);
+    for name in ["n", "s", "x"] {
+        if dice.one_in(3) {
+            // Of a name given twice the last value counts.
+            text = format!("{},\"{name}\":{}}}", &text[..text.len() - 1], extended(dice));
+        }
+    }
+    text
+}
+
+fn extended(dice: &mut Dice) -> String {
+    let small = dice.below(4);
+    match dice.below(12) {
+        0 => format!(r#"{{"$oid":"00000000000000000000000{small}"}}"#),
+        1 => format!(r#"{{"$date":{{"$numberLong":"{}"}}}}"#, small as i64 - 2),
+        2 => format!(r#"{{"$timestamp":{{"t":1,"i":{small}}}}}"#),
+        3 => format!(r#"{{"$numberLong":"{small}"}}"#),
+        4 => format!(r#"{{"$numberDouble":"{small}.0"}}"#),
+        5 | 6 => format!(r#"{{"$numberDecimal":"{}"}}"#, small as i64 - 2),
+        7 => {
+            let decimals =
+                ["0.50", "0.5", "-2.2500000000000000001", "1E+300", "9007199254740993", "NaN", "1E-6000"];
+            format!(r#"{{"$numberDecimal":"{}"}}"#, dice.pick(&decimals))
+        }
+        8 => dice.pick(&[r#"{"$minKey":1}"#, r#"{"$maxKey":1}"#]).into(),
+        9 => {
+            let long = "A".repeat(96);
+            let bytes = ["", "AA==", "AAA=", "/w=="].map(|bytes| bytes.to_owned());
+            let bytes = [bytes, [0, 1, 2, 3].map(|last| format!("{long}AAA{last}"))].concat();
+            format!(r#"{{"$binary":{{"base64":"{}","subType":"0{small}"}}}}"#, bytes[dice.below(bytes.len())])
+        }
+        10 => format!(r#"{{"$regularExpression":{{"pattern":"{}","options":"i"}}}}"#, &LONG[small * 20..]),
+        _ => format!(r#"{{"$code":"{LONG}{small}"}}"#),
+    }
+}
+
 pub fn item(dice: &mut Dice, at: usize) -> String {
     let mut members = vec![format!("\"id\":\"i{at}\""), format!("\"pk\":\"{}\"", partition_key(at))];
     for name in ["n", "s", "x"] {

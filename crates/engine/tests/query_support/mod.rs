@@ -34,6 +34,10 @@ pub struct Theme {
 /// Values and paths.
 pub const VALUES: Theme = Theme { policy: generate::policy, item: generate::item, query: generate::query };
 
+/// Values and paths, and values that other APIs have stored.
+pub const EXTENDED: Theme =
+    Theme { policy: generate::policy, item: generate::extended_item, query: generate::query };
+
 /// Shapes, texts and vectors.
 pub const SEARCHES: Theme =
     Theme { policy: generate_search::policy, item: generate_search::item, query: generate_search::query };

@@ -13,7 +13,13 @@
 //! 10  11     object with u16 or u32 sizes: size, count, hash (1 byte) x count, slot x count, entries
 //! 12  13     array with u16 or u32 sizes: size, count, slot x count, values
 //! 14  15     array of doubles, of floats: u32 count, elements
-//! 20..3F     kept for the values that only MongoDB knows
+//! 20 21 22   integer of 1, 2, 4 bytes that is 64 bits wide all the same (see below)
+//! 23         object id: 12 bytes                   24  date: i64, milliseconds since 1970
+//! 25         timestamp: u32 increment, u32 seconds 26  decimal of 128 bits: 16 bytes, as IEEE 754 and BSON write it
+//! 27         binary: varint length, subtype, bytes 29  code: varint length, text
+//! 28         regular expression: varint length, pattern, varint length, options
+//! 2A  2B     min key, max key
+//! 2C..3F     free
 //! 40..7F     the integers 0 to 63
 //! 80..FF     string of 0 to 127 bytes without characters to escape: bytes
 //!
@@ -24,6 +30,10 @@
 //! freely. The table stands before the entries because a lookup then touches one run of bytes. Slots
 //! rise strictly; a reader gives a child only the bytes up to the next slot, which keeps the work on damaged
 //! bytes linear. `{"a":1}` is `10 | 0A 00 | 01 00 | hash("a") | 07 00 | 02 61 41`.
+//!
+//! Tags 20 to 2B are written by other APIs than SQL. One that keeps 32-bit integers, 64-bit integers and doubles apart
+//! reads 04 to 06 and 40 to 7F as 32 bits wide, 07 and 20 to 22 as 64, and 09, 0A, 14 and 15 as doubles; everybody else
+//! sees one number.
 //!
 //! Flag bit 0 is kept for "the JSON text follows the value". Readers refuse flags and tags they do not know.
 
@@ -58,6 +68,18 @@ pub(crate) const ARRAY16: u8 = 0x12;
 pub(crate) const ARRAY32: u8 = 0x13;
 pub(crate) const FLOATS64: u8 = 0x14;
 pub(crate) const FLOATS32: u8 = 0x15;
+pub(crate) const LONG8: u8 = 0x20;
+pub(crate) const LONG16: u8 = 0x21;
+pub(crate) const LONG32: u8 = 0x22;
+pub(crate) const OBJECT_ID: u8 = 0x23;
+pub(crate) const DATE: u8 = 0x24;
+pub(crate) const TIMESTAMP: u8 = 0x25;
+pub(crate) const DECIMAL: u8 = 0x26;
+pub(crate) const BINARY: u8 = 0x27;
+pub(crate) const REGEX: u8 = 0x28;
+pub(crate) const CODE: u8 = 0x29;
+pub(crate) const MIN_KEY: u8 = 0x2A;
+pub(crate) const MAX_KEY: u8 = 0x2B;
 pub(crate) const SMALL_INT: u8 = 0x40;
 pub(crate) const SHORT_STRING: u8 = 0x80;
 

@@ -10,11 +10,13 @@
 
 use super::format::*;
 use super::table::{Elements, Entries, Floats, Members, Table};
+use crate::decimal128::Decimal128;
+use crate::extended::Extended;
 use crate::number::{Number, NumberStyle};
 use crate::path::PropertyPath;
 use crate::value::Value;
 
-/// The JSON kinds. More join when MongoDB values do.
+/// The JSON kinds, and those that only other APIs than SQL write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -24,6 +26,33 @@ pub enum Kind {
     String,
     Array,
     Object,
+    ObjectId,
+    Date,
+    Timestamp,
+    Decimal,
+    Binary,
+    Regex,
+    Code,
+    MinKey,
+    MaxKey,
+}
+
+impl Kind {
+    /// Whether values of this kind are [`Extended`]: JSON has no word for them.
+    #[inline]
+    pub fn is_extended(self) -> bool {
+        !matches!(self, Kind::Null | Kind::Bool | Kind::Number | Kind::String | Kind::Array | Kind::Object)
+    }
+}
+
+/// How wide a number is, for APIs that keep widths apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberWidth {
+    Int32,
+    Int64,
+    /// An integer above `i64::MAX`, which only JSON brings in.
+    UInt64,
+    Double,
 }
 
 /// The bytes are not a document of a format that this program reads.
@@ -77,6 +106,7 @@ impl<'a> Raw<'a> {
             STRING16..=ESCAPED32 | SHORT_STRING.. => Kind::String,
             OBJECT16 | OBJECT32 => Kind::Object,
             ARRAY16..=FLOATS32 => Kind::Array,
+            LONG8..=MAX_KEY => EXTENDED_KINDS[usize::from(self.tag - LONG8)],
             _ => Kind::Null,
         }
     }
@@ -106,6 +136,68 @@ impl<'a> Raw<'a> {
             UINT64 => Number::from_u64(u64::from_le_bytes(*self.body.first_chunk()?)),
             FLOAT64 => Number::Double(f64::from_le_bytes(*self.body.first_chunk()?)),
             FLOAT32 => Number::Double(f64::from(f32::from_le_bytes(*self.body.first_chunk()?))),
+            LONG8 => Number::Int(i64::from(i8::from_le_bytes(*self.body.first_chunk()?))),
+            LONG16 => Number::Int(i64::from(i16::from_le_bytes(*self.body.first_chunk()?))),
+            LONG32 => Number::Int(i64::from(i32::from_le_bytes(*self.body.first_chunk()?))),
+            _ => return None,
+        })
+    }
+
+    /// How wide a number is; `None` for everything else. What JSON brought in is as narrow as it can be.
+    pub fn number_width(self) -> Option<NumberWidth> {
+        Some(match self.tag {
+            SMALL_INT..SHORT_STRING | INT8..=INT32 => NumberWidth::Int32,
+            INT64 | LONG8..=LONG32 => NumberWidth::Int64,
+            UINT64 => NumberWidth::UInt64,
+            FLOAT64 | FLOAT32 => NumberWidth::Double,
+            _ => return None,
+        })
+    }
+
+    /// Whether an integer says that it is 64 bits wide although fewer would do.
+    #[inline]
+    pub(super) fn is_long(self) -> bool {
+        matches!(self.tag, LONG8..=LONG32)
+    }
+
+    /// A value that JSON has no word for. `None` for all others, and where the bytes are damaged.
+    pub fn as_extended(self) -> Option<Extended<'a>> {
+        self.split_extended().map(|(value, _)| value)
+    }
+
+    /// An extended value and the bytes behind it.
+    fn split_extended(self) -> Option<(Extended<'a>, &'a [u8])> {
+        let body = self.body;
+        Some(match self.tag {
+            OBJECT_ID => body.split_first_chunk().map(|(id, rest)| (Extended::ObjectId(*id), rest))?,
+            DATE => body
+                .split_first_chunk()
+                .map(|(date, rest)| (Extended::Date(i64::from_le_bytes(*date)), rest))?,
+            TIMESTAMP => {
+                let (bits, rest) = body.split_first_chunk()?;
+                let bits = u64::from_le_bytes(*bits);
+                (Extended::Timestamp { seconds: (bits >> 32) as u32, increment: bits as u32 }, rest)
+            }
+            DECIMAL => body
+                .split_first_chunk()
+                .map(|(bits, rest)| (Extended::Decimal(Decimal128::from_le_bytes(*bits)), rest))?,
+            BINARY => {
+                let (length, rest) = read_varint(body)?;
+                let (&subtype, rest) = rest.split_first()?;
+                let (bytes, rest) = rest.split_at_checked(length as usize)?;
+                (Extended::Binary { subtype, bytes }, rest)
+            }
+            REGEX => {
+                let (pattern, rest) = split_text(body)?;
+                let (options, rest) = split_text(rest)?;
+                if pattern.contains('\0') || options.contains('\0') {
+                    return None;
+                }
+                (Extended::Regex { pattern, options }, rest)
+            }
+            CODE => split_text(body).map(|(text, rest)| (Extended::Code(text), rest))?,
+            MIN_KEY => (Extended::MinKey, body),
+            MAX_KEY => (Extended::MaxKey, body),
             _ => return None,
         })
     }
@@ -220,13 +312,14 @@ impl<'a> Raw<'a> {
         }
         let (seen, expected) = match self.tag {
             NULL | FALSE | TRUE => return Ok(()),
-            INT8..=FLOAT32 | SMALL_INT..SHORT_STRING => {
+            INT8..=FLOAT32 | SMALL_INT..SHORT_STRING | LONG8..=LONG32 => {
                 return self.as_number().map(|_| ()).ok_or(CorruptDocument);
             }
             STRING16..=ESCAPED32 | SHORT_STRING.. => {
                 return self.as_str().map(|_| ()).ok_or(CorruptDocument);
             }
             FLOATS64 | FLOATS32 => return Floats::of(self).map(|_| ()).ok_or(CorruptDocument),
+            OBJECT_ID..=MAX_KEY => return self.as_extended().map(|_| ()).ok_or(CorruptDocument),
             OBJECT16 | OBJECT32 => {
                 let table = Table::of(self).ok_or(CorruptDocument)?;
                 let mut seen = 0;
@@ -264,6 +357,10 @@ impl<'a> Raw<'a> {
             SHORT_STRING.. => self.string_bytes().map(<[u8]>::len),
             OBJECT16..=ARRAY32 => Table::of(self).map(|table| table.body.len()),
             FLOATS64 | FLOATS32 => Floats::of(self).map(|floats| floats.bytes.len() + 4),
+            LONG8 => Some(1),
+            LONG16 => Some(2),
+            LONG32 => Some(4),
+            OBJECT_ID..=MAX_KEY => self.split_extended().map(|(_, rest)| self.body.len() - rest.len()),
             _ => Some(0),
         };
         match length.and_then(|length| self.body.get(..length)) {
@@ -286,6 +383,29 @@ impl<'a> Raw<'a> {
     pub(crate) fn entries(self) -> Entries<'a> {
         Entries::of(self)
     }
+}
+
+/// The kinds of the tags from 20 to 2B.
+const EXTENDED_KINDS: [Kind; (MAX_KEY - LONG8 + 1) as usize] = [
+    Kind::Number,
+    Kind::Number,
+    Kind::Number,
+    Kind::ObjectId,
+    Kind::Date,
+    Kind::Timestamp,
+    Kind::Decimal,
+    Kind::Binary,
+    Kind::Regex,
+    Kind::Code,
+    Kind::MinKey,
+    Kind::MaxKey,
+];
+
+/// A text behind its length, and what follows it.
+fn split_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = read_varint(bytes)?;
+    let (text, rest) = rest.split_at_checked(length as usize)?;
+    Some((std::str::from_utf8(text).ok()?, rest))
 }
 
 impl std::fmt::Debug for Raw<'_> {

@@ -8,7 +8,8 @@
 //! calling code, not of data, so a violation panics.
 
 use super::format::*;
-use super::raw::Raw;
+use super::raw::{NumberWidth, Raw};
+use crate::extended::Extended;
 use crate::json::text::needs_escape;
 use crate::number::Number;
 use crate::value::Value;
@@ -27,6 +28,8 @@ pub struct DocWriter {
     out: Vec<u8>,
     slots: Vec<Slot>,
     frames: Vec<Frame>,
+    /// Integers and doubles stay apart, so an array that holds both is not packed.
+    keeps_widths: bool,
 }
 
 /// Where a child begins, counted from the first byte behind its container's table.
@@ -61,7 +64,13 @@ impl DocWriter {
     pub fn with_capacity(capacity_bytes: usize) -> DocWriter {
         let mut out = Vec::with_capacity(capacity_bytes);
         out.extend_from_slice(&[FORMAT, FLAGS]);
-        DocWriter { out, slots: Vec::with_capacity(32), frames: Vec::with_capacity(8) }
+        DocWriter { out, slots: Vec::with_capacity(32), frames: Vec::with_capacity(8), keeps_widths: false }
+    }
+
+    /// For an API that keeps integers and doubles apart: `[1, 0.5, 2, 3]` does not become an array of doubles. The
+    /// widths of integers are kept by [`DocWriter::int32`] and [`DocWriter::int64`].
+    pub fn keeping_widths(capacity_bytes: usize) -> DocWriter {
+        DocWriter { keeps_widths: true, ..DocWriter::with_capacity(capacity_bytes) }
     }
 
     pub fn begin_object(&mut self) {
@@ -156,6 +165,69 @@ impl DocWriter {
         }
     }
 
+    /// An integer of 32 bits: what a JSON integer in that range is, too.
+    pub fn int32(&mut self, value: i32) {
+        self.number(i64::from(value));
+    }
+
+    /// An integer of 64 bits, also when fewer would do.
+    pub fn int64(&mut self, value: i64) {
+        if let Ok(value) = i32::try_from(value) {
+            self.element();
+            let out = &mut self.out;
+            if let Ok(value) = i8::try_from(value) {
+                tagged(out, LONG8, value.to_le_bytes());
+            } else if let Ok(value) = i16::try_from(value) {
+                tagged(out, LONG16, value.to_le_bytes());
+            } else {
+                tagged(out, LONG32, value.to_le_bytes());
+            }
+        } else {
+            self.number(value);
+        }
+    }
+
+    /// A double, also when it is whole.
+    pub fn double(&mut self, value: f64) {
+        self.number(value);
+    }
+
+    /// A value that JSON has no word for. The texts of a regular expression hold no NUL: no protocol can spell one.
+    pub fn extended(&mut self, value: Extended<'_>) {
+        self.element();
+        let out = &mut self.out;
+        match value {
+            Extended::ObjectId(id) => tagged(out, OBJECT_ID, id),
+            Extended::Date(date) => tagged(out, DATE, date.to_le_bytes()),
+            Extended::Timestamp { seconds, increment } => {
+                let bits = u64::from(seconds) << 32 | u64::from(increment);
+                tagged(out, TIMESTAMP, bits.to_le_bytes());
+            }
+            Extended::Decimal(decimal) => tagged(out, DECIMAL, decimal.to_le_bytes()),
+            Extended::Binary { subtype, bytes } => {
+                out.push(BINARY);
+                write_varint(out, offset(bytes.len()));
+                out.push(subtype);
+                out.extend_from_slice(bytes);
+            }
+            Extended::Regex { pattern, options } => {
+                assert!(
+                    !pattern.contains('\0') && !options.contains('\0'),
+                    "a regular expression without NUL"
+                );
+                out.push(REGEX);
+                write_text(out, pattern);
+                write_text(out, options);
+            }
+            Extended::Code(text) => {
+                out.push(CODE);
+                write_text(out, text);
+            }
+            Extended::MinKey => out.push(MIN_KEY),
+            Extended::MaxKey => out.push(MAX_KEY),
+        }
+    }
+
     pub fn string(&mut self, value: &str) {
         self.string_bytes(value.as_bytes(), needs_escape(value.as_bytes()));
     }
@@ -187,6 +259,7 @@ impl DocWriter {
             Value::Bool(value) => self.bool(*value),
             Value::Number(value) => self.number(*value),
             Value::String(value) => self.string(value),
+            Value::Extended(value) => self.extended(value.get()),
             Value::Array(elements) => {
                 self.begin_array();
                 elements.iter().filter(|e| !e.is_undefined()).for_each(|element| self.value(element));
@@ -286,10 +359,15 @@ impl DocWriter {
         }
         let children = &self.out[frame.start..];
         let (mut fraction, mut single) = (false, true);
+        // An integer that says how wide it is does not become a double.
+        let packs = |raw: &Raw<'_>| {
+            raw.number_width() == Some(NumberWidth::Double) || !self.keeps_widths && !raw.is_long()
+        };
         let mut values = Vec::with_capacity(slots.len());
         for (i, slot) in slots.iter().enumerate() {
             let end = slots.get(i + 1).map_or(children.len(), |next| next.offset as usize);
-            let number = Raw::at_tag(&children[slot.offset as usize..end]).and_then(Raw::as_number);
+            let raw = Raw::at_tag(&children[slot.offset as usize..end]);
+            let number = raw.filter(packs).and_then(Raw::as_number);
             let value = match number {
                 Some(Number::Double(value)) => {
                     fraction = true;
@@ -362,6 +440,11 @@ fn key_at(entry: &[u8]) -> &[u8] {
 fn tagged<const N: usize>(out: &mut Vec<u8>, tag: u8, body: [u8; N]) {
     out.push(tag);
     out.extend_from_slice(&body);
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    write_varint(out, offset(text.len()));
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Sizes are 32 bits wide. Request bodies are limited far below; a program that builds a document of 4 GB is at fault.

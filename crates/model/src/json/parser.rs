@@ -42,8 +42,16 @@ pub struct JsonError {
 
 /// Reads one JSON value and returns it as a stored document.
 pub fn parse_json(text: &[u8], options: &ParseOptions<'_>) -> Result<Vec<u8>, JsonError> {
+    parse_into(DocWriter::with_capacity(text.len() + text.len() / 4 + 32), text, options)
+}
+
+/// The same with a writer of the caller's.
+pub(crate) fn parse_into(
+    writer: DocWriter,
+    text: &[u8],
+    options: &ParseOptions<'_>,
+) -> Result<Vec<u8>, JsonError> {
     let depth_max = options.depth_max.min(DEPTH_MAX);
-    let writer = DocWriter::with_capacity(text.len() + text.len() / 4 + 32);
     let mut reader = Reader { parser: Parser::new(text)?, writer, options, depth_max };
     reader.value(0)?;
     reader.parser.end()?;

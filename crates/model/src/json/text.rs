@@ -3,6 +3,7 @@
 //! Stored strings know whether they hold characters to escape, so most are copied without a look at their bytes.
 
 use super::decimal::{write_double, write_unsigned};
+use super::extended::write_extended;
 use super::scan::{is_special, plain_prefix};
 use crate::document::format::READ_DEPTH_MAX;
 use crate::document::raw::{Kind, Raw};
@@ -100,7 +101,10 @@ pub(crate) fn write_raw(value: Raw<'_>, out: &mut Vec<u8>, style: NumberStyle, d
             }
             out.push(b']');
         }
-        _ => out.extend_from_slice(b"null"),
+        _ => match value.as_extended() {
+            Some(value) => write_extended(out, value),
+            None => out.extend_from_slice(b"null"),
+        },
     }
 }
 
@@ -140,6 +144,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, style: NumberStyle) 
         Value::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Value::Number(number) => write_json_number(out, *number, style),
         Value::String(text) => write_json_string(out, text),
+        Value::Extended(value) => write_extended(out, value.get()),
         Value::Array(elements) => {
             out.push(b'[');
             for (i, element) in elements.iter().filter(|e| !e.is_undefined()).enumerate() {

@@ -85,3 +85,45 @@ pub fn same(raw: Raw<'_>, json: &Json) -> bool {
         _ => false,
     }
 }
+
+/// Any value that JSON has no word for, as bytes to make one of.
+pub fn extended() -> impl Strategy<Value = Value> {
+    use orrery_model::{Decimal128, Extended};
+    prop_oneof![
+        any::<[u8; 12]>().prop_map(|id| Extended::ObjectId(id).into()),
+        any::<i64>().prop_map(|date| Extended::Date(date).into()),
+        (0i64..300_000_000_000_000).prop_map(|date| Extended::Date(date).into()),
+        any::<(u32, u32)>()
+            .prop_map(|(seconds, increment)| Extended::Timestamp { seconds, increment }.into()),
+        any::<[u8; 16]>().prop_map(|bits| {
+            // The same value in its ordinary spelling, which is the one that its text reads as.
+            let text = Decimal128::from_le_bytes(bits).to_string();
+            Extended::Decimal(Decimal128::parse(&text).unwrap()).into()
+        }),
+        (any::<u64>(), -30i32..30).prop_map(|(digits, exponent)| {
+            Extended::Decimal(Decimal128::parse(&format!("{digits}E{exponent}")).unwrap()).into()
+        }),
+        (any::<u8>(), prop::collection::vec(any::<u8>(), 0..200))
+            .prop_map(|(subtype, bytes)| Extended::Binary { subtype, bytes: &bytes }.into()),
+        ("[^\u{0}]{0,20}", "[imsx]{0,4}").prop_map(|(pattern, options)| Extended::Regex {
+            pattern: &pattern,
+            options: &options
+        }
+        .into()),
+        string().prop_map(|text| Extended::Code(&text).into()),
+        Just(Extended::MinKey.into()),
+        Just(Extended::MaxKey.into()),
+    ]
+}
+
+/// Arrays and objects of all values that can be stored.
+pub fn typed() -> impl Strategy<Value = Value> {
+    let plain = json().prop_map(|json| value(&json.to_string()));
+    prop_oneof![2 => extended(), 1 => plain].prop_recursive(3, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+            prop::collection::btree_map(name(), inner, 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}

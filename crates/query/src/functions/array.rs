@@ -50,7 +50,7 @@ fn numbers(array: &Eval<'_>) -> Option<Vec<Number>> {
 fn extreme<'a>(array: &Eval<'a>, wanted: Ordering) -> Eval<'a> {
     let mut best = Eval::Undefined;
     for element in array.elements().into_iter().flatten() {
-        if element.kind() >= Type::Array {
+        if !element.kind().has_extremes() {
             return Eval::Undefined;
         }
         if best.is_undefined() || order(&element, &best) == wanted {

@@ -76,7 +76,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "value",
         "Whether it is null, a boolean, a number or a string.",
         &[("IS_PRIMITIVE('a')", "true"), ("IS_PRIMITIVE([])", "false")],
-        |_, a| Eval::Bool((Type::Null..=Type::String).contains(&a[0].kind())),
+        |_, a| Eval::Bool(matches!(a[0].kind(), Type::Null | Type::Bool | Type::Number | Type::String)),
     )
     .takes_undefined(),
     entry("IS_STRING", 1, 1, "value", "Whether it is a string.", &[("IS_STRING('')", "true")], |_, a| {

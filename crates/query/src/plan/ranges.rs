@@ -230,7 +230,8 @@ fn listed(list: &[Node]) -> Option<Values> {
     Some(values)
 }
 
-/// A value as a key component; `None` if nothing equals it. Items with an array or object there have no key.
+/// A value as a key component; `None` if nothing equals it. Items with an array or object there have no key, nor have
+/// those with a value that only other APIs store.
 fn encoded(value: &Value) -> Option<Vec<u8>> {
     let component = match value {
         Value::Undefined => return None,
@@ -240,7 +241,7 @@ fn encoded(value: &Value) -> Option<Vec<u8>> {
         // Adding zero turns -0 into 0, which equals it.
         Value::Number(number) => KeyComponent::Number(number.as_f64() + 0.0),
         Value::String(text) => KeyComponent::String(text.clone()),
-        Value::Array(_) | Value::Object(_) => return Some(undefined()),
+        Value::Array(_) | Value::Object(_) | Value::Extended(_) => return Some(undefined()),
     };
     let mut bytes = Vec::new();
     PartitionKey::from([component]).encode(&mut bytes);
