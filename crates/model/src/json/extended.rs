@@ -30,6 +30,8 @@ const DAY_MS: i64 = 86_400_000;
 /// The first moment of the year 10000, from which on dates are printed as numbers.
 const YEAR_10000_MS: i64 = 253_402_300_800_000;
 
+#[cold]
+#[inline(never)]
 pub(crate) fn write_extended(out: &mut Vec<u8>, value: Extended<'_>) {
     match value {
         Extended::ObjectId(id) => {

@@ -101,10 +101,18 @@ pub(crate) fn write_raw(value: Raw<'_>, out: &mut Vec<u8>, style: NumberStyle, d
             }
             out.push(b']');
         }
-        _ => match value.as_extended() {
-            Some(value) => write_extended(out, value),
-            None => out.extend_from_slice(b"null"),
-        },
+        Kind::Null => out.extend_from_slice(b"null"),
+        _ => write_rare(value, out),
+    }
+}
+
+/// What SQL does not write, or nests too deeply. Apart, because what is inlined here is room on the stack at every level.
+#[cold]
+#[inline(never)]
+fn write_rare(value: Raw<'_>, out: &mut Vec<u8>) {
+    match value.as_extended() {
+        Some(value) => write_extended(out, value),
+        None => out.extend_from_slice(b"null"),
     }
 }
 
