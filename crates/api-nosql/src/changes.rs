@@ -22,14 +22,14 @@ use std::time::UNIX_EPOCH;
 use http::StatusCode;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use orrery_engine::{
-    ChangeKind, ChangesFrom, ContainerDefinition, Item, ItemVersion, PageRequest, Partition, Position, Scope,
+    ChangeFeedFailure, ChangeKind, ChangeMode, ChangePositions, ChangeStart, ChangesFrom,
+    ContainerDefinition, FeedChange, ItemVersion, PageRequest, Scope,
 };
 use orrery_model::NumberStyle;
-use std::sync::Arc;
 
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{A_IM, Answer};
-use crate::item_json::{size_hint, write_change, write_item};
+use crate::item_json::{write_change, write_item};
 use crate::items;
 use crate::paging::{PAGE_BYTES_MAX, page_items};
 use crate::resource_feed::{close_envelope, open_envelope};
@@ -56,123 +56,55 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         ));
     }
     let scope = scope::of_request(context, &target)?;
-    scope::routed(&scope, || read_page(context, &target, &scope, all_versions))
+    let mode = if all_versions { ChangeMode::AllVersions } else { ChangeMode::LatestVersion };
+    scope::routed(&scope, || read_page(context, &target, &scope, mode))
 }
 
-fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, all_versions: bool) -> Result<Answer> {
-    let engine =
-        |error| ApiError::from_engine(error, Plane::Items).at(items::place(target, &Default::default()));
-    let partitions = target.container.partitions_of(scope).map_err(engine)?;
-    let ranges = target.container.ranges();
-    let start = Start::of_request(context)?;
-    let class = request_class::class(context)?;
-    let mut page = PageRequest {
+fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, mode: ChangeMode) -> Result<Answer> {
+    let start = start_of(context)?;
+    let page = PageRequest {
         max_items: page_items(context)?,
         max_bytes: PAGE_BYTES_MAX,
         continuation: None,
         session: consistency::session(context)?,
-        class,
+        class: request_class::class(context)?,
     };
-    let single = partitions.len() == 1;
-    let mut found: Vec<Found> = Vec::new();
-    let mut positions = Vec::with_capacity(partitions.len());
-    let mut charge_ru = 0.0;
-    let mut first: Option<Position> = None;
-    for partition in &partitions {
-        let range = partition.range_id();
-        let parents = ranges.iter().find(|info| info.id == range).map_or(&[][..], |info| &info.parents);
-        let from = start.of_range(range, parents);
-        let mut full = page.max_items == 0 || page.max_bytes == 0;
-        if !full && let Err(refused) = request_class::admit_range(target, range, class) {
-            if found.is_empty() {
-                return Err(refused);
-            }
-            // What was found is answered; this partition is asked again with the next page.
-            full = true;
+    let found = target.container.read_change_feed(scope, &start, mode, &page).map_err(|failure| match failure {
+        ChangeFeedFailure::Engine(error) => {
+            ApiError::from_engine(error, Plane::Items).at(items::place(target, &Default::default()))
         }
-        if full {
-            // This partition keeps its place, if it has one.
-            if let ChangesFrom::After(lsn) = from {
-                positions.push((range, lsn));
-            }
-            continue;
+        ChangeFeedFailure::Refused { error, at } => {
+            ApiError::from_engine(error, Plane::Items).at(items::at(at))
         }
-        let part = part_of(target, scope, partition, single).map_err(engine)?;
-        let (changes, at, charge, lsn) = if all_versions {
-            let after = after(from)?;
-            let read = target.container.read_versions(&part, after, &page).map_err(engine)?;
-            (
-                read.versions.into_iter().map(Found::Version).collect::<Vec<_>>(),
-                read.at,
-                read.charge_ru,
-                read.lsn,
-            )
-        } else {
-            let read = target.container.read_changes(&part, from, &page).map_err(engine)?;
-            (read.items.into_iter().map(Found::Latest).collect(), read.at, read.charge_ru, read.lsn)
-        };
-        first.get_or_insert(at);
-        let part_ru = class.read_charge(charge);
-        request_class::charge(target, scope, class, Some(range), part_ru);
-        charge_ru += part_ru;
-        positions.push((range, lsn));
-        page.max_items -= changes.len().min(page.max_items);
-        page.max_bytes = page.max_bytes.saturating_sub(changes.iter().map(Found::size_hint).sum());
-        found.extend(changes);
-    }
-    let status = if found.is_empty() { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-    let at = items::at(first.unwrap_or_default());
-    let answer = items::answer(context, target, status, at, charge_ru)
-        .etag(&etag(&positions, single))
-        .count(found.len());
-    if found.is_empty() {
+        ChangeFeedFailure::NoPosition => ApiError::refused(
+            "Change feed mode 'All Versions and Deletes' can be read from now on or from a continuation, and not from the \
+             beginning or from a time. You must read the change feed from within the retention period.",
+        ),
+    })?;
+    let changes = &found.changes;
+    let status = if changes.is_empty() { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+    let answer = items::answer(context, target, status, items::at(found.at), found.charge_ru)
+        .etag(&etag(&found.positions, found.single))
+        .count(changes.len());
+    if changes.is_empty() {
         return Ok(answer);
     }
     let definition = target.container.definition();
-    let size: usize = found.iter().map(Found::size_hint).sum();
+    let size: usize = changes.iter().map(FeedChange::size_hint).sum();
     let mut out = Vec::with_capacity(size + 64);
     open_envelope(&mut out, "Documents", target.rid.as_str());
-    for (n, item) in found.iter().enumerate() {
+    for (n, change) in changes.iter().enumerate() {
         if n > 0 {
             out.push(b',');
         }
-        item.write(&mut out, target, &definition);
+        match change {
+            FeedChange::Latest(item) => write_change(&mut out, &target.rid, item),
+            FeedChange::Version(version) => write_version(&mut out, target, &definition, version),
+        }
     }
-    close_envelope(&mut out, found.len());
+    close_envelope(&mut out, changes.len());
     Ok(answer.body(out))
 }
-
-/// One entry of a page.
-enum Found {
-    Latest(Item),
-    Version(ItemVersion),
-}
-
-impl Found {
-    fn size_hint(&self) -> usize {
-        match self {
-            Found::Latest(item) => size_hint(item),
-            Found::Version(version) => {
-                METADATA_BYTES
-                    + [&version.current, &version.previous]
-                        .into_iter()
-                        .flatten()
-                        .map(size_hint)
-                        .sum::<usize>()
-            }
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>, target: &Target, definition: &ContainerDefinition) {
-        match self {
-            Found::Latest(item) => write_change(out, &target.rid, item),
-            Found::Version(version) => write_version(out, target, definition, version),
-        }
-    }
-}
-
-/// About what the metadata of a version takes.
-const METADATA_BYTES: usize = 200;
 
 /// `{"current": …, "previous": …, "metadata": …}`. After a delete there is nothing current, and the metadata names the
 /// item.
@@ -227,37 +159,6 @@ fn write_version(
     out.extend_from_slice(b"}}");
 }
 
-/// Where reading all versions begins; `None`: now.
-fn after(from: ChangesFrom) -> Result<Option<u64>> {
-    match from {
-        ChangesFrom::After(lsn) => Ok(Some(lsn)),
-        ChangesFrom::Now => Ok(None),
-        ChangesFrom::Beginning | ChangesFrom::Time(_) => Err(ApiError::refused(
-            "Change feed mode 'All Versions and Deletes' can be read from now on or from a continuation, and not from the \
-             beginning or from a time. You must read the change feed from within the retention period.",
-        )),
-    }
-}
-
-/// The part of a scope that lies in one partition.
-fn part_of(
-    target: &Target,
-    scope: &Scope,
-    partition: &Arc<Partition>,
-    single: bool,
-) -> orrery_engine::Result<Scope> {
-    let range = partition.range_id();
-    Ok(match scope {
-        scope if single => scope.clone(),
-        Scope::All | Scope::Range(_) => Scope::Range(range),
-        Scope::Epk { min, max, .. } => Scope::Epk { min: min.clone(), max: max.clone(), range: Some(range) },
-        Scope::Key(key) => {
-            let (min, max) = target.container.span(key)?;
-            Scope::Epk { min, max, range: Some(range) }
-        }
-    })
-}
-
 fn etag(positions: &[(u32, u64)], single: bool) -> String {
     if single && let [(_, lsn)] = positions {
         return format!("\"{lsn}\"");
@@ -267,72 +168,41 @@ fn etag(positions: &[(u32, u64)], single: bool) -> String {
 }
 
 /// Where a request begins.
-#[derive(Debug, PartialEq)]
-struct Start {
-    positions: Positions,
-    /// For partitions that have no position yet.
-    otherwise: ChangesFrom,
+fn start_of(context: &Context<'_>) -> Result<ChangeStart> {
+    let since = context.text(IF_MODIFIED_SINCE).map(|text| {
+        let time = http_date::parse(text).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        time.map(|passed| u32::try_from(passed.as_secs()).unwrap_or(u32::MAX)).ok_or_else(|| {
+            ApiError::refused(format!(
+                "The value '{text}' specified for the header 'If-Modified-Since' is invalid."
+            ))
+        })
+    });
+    let otherwise = match since.transpose()? {
+        Some(second) => ChangesFrom::Time(second),
+        None => ChangesFrom::Beginning,
+    };
+    parse(context.text(IF_NONE_MATCH).unwrap_or(""), otherwise)
 }
 
-#[derive(Debug, PartialEq)]
-enum Positions {
-    None,
-    /// The one position of a scope inside one partition.
-    One(u64),
-    Each(Vec<(u32, u64)>),
-}
-
-impl Start {
-    fn of_request(context: &Context<'_>) -> Result<Start> {
-        let since = context.text(IF_MODIFIED_SINCE).map(|text| {
-            let time = http_date::parse(text).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            time.map(|passed| u32::try_from(passed.as_secs()).unwrap_or(u32::MAX)).ok_or_else(|| {
-                ApiError::refused(format!(
-                    "The value '{text}' specified for the header 'If-Modified-Since' is invalid."
-                ))
-            })
-        });
-        let otherwise = match since.transpose()? {
-            Some(second) => ChangesFrom::Time(second),
-            None => ChangesFrom::Beginning,
-        };
-        Start::parse(context.text(IF_NONE_MATCH).unwrap_or(""), otherwise)
-    }
-
-    fn parse(etag: &str, otherwise: ChangesFrom) -> Result<Start> {
-        let text = etag.trim().trim_matches('"');
-        let positions = match text {
-            "" => Positions::None,
-            "*" => return Ok(Start { positions: Positions::None, otherwise: ChangesFrom::Now }),
-            text if text.contains(':') => {
-                let list: Option<Vec<(u32, u64)>> = text
-                    .split(',')
-                    .take(POSITIONS_MAX)
-                    .map(|entry| {
-                        let (range, lsn) = entry.split_once(':')?;
-                        Some((range.parse().ok()?, lsn.parse().ok()?))
-                    })
-                    .collect();
-                Positions::Each(list.ok_or_else(|| wrong(etag))?)
-            }
-            text => Positions::One(text.parse().map_err(|_| wrong(etag))?),
-        };
-        Ok(Start { positions, otherwise })
-    }
-
-    fn of_range(&self, range: u32, parents: &[u32]) -> ChangesFrom {
-        match &self.positions {
-            Positions::None => self.otherwise,
-            // A scope that was inside one partition may lie in several by now.
-            Positions::One(lsn) => ChangesFrom::After(*lsn),
-            Positions::Each(list) => {
-                let own = list.iter().find(|(known, _)| *known == range).map(|(_, lsn)| *lsn);
-                let inherited =
-                    || list.iter().filter(|(known, _)| parents.contains(known)).map(|(_, lsn)| *lsn).min();
-                own.or_else(inherited).map_or(self.otherwise, ChangesFrom::After)
-            }
+fn parse(etag: &str, otherwise: ChangesFrom) -> Result<ChangeStart> {
+    let text = etag.trim().trim_matches('"');
+    let positions = match text {
+        "" => ChangePositions::None,
+        "*" => return Ok(ChangeStart { positions: ChangePositions::None, otherwise: ChangesFrom::Now }),
+        text if text.contains(':') => {
+            let list: Option<Vec<(u32, u64)>> = text
+                .split(',')
+                .take(POSITIONS_MAX)
+                .map(|entry| {
+                    let (range, lsn) = entry.split_once(':')?;
+                    Some((range.parse().ok()?, lsn.parse().ok()?))
+                })
+                .collect();
+            ChangePositions::Each(list.ok_or_else(|| wrong(etag))?)
         }
-    }
+        text => ChangePositions::One(text.parse().map_err(|_| wrong(etag))?),
+    };
+    Ok(ChangeStart { positions, otherwise })
 }
 
 fn wrong(etag: &str) -> ApiError {
@@ -346,7 +216,7 @@ mod tests {
     use super::*;
 
     fn from(etag: &str, range: u32, parents: &[u32]) -> Option<ChangesFrom> {
-        Start::parse(etag, ChangesFrom::Beginning).map(|start| start.of_range(range, parents)).ok()
+        parse(etag, ChangesFrom::Beginning).map(|start| start.of_range(range, parents)).ok()
     }
 
     #[test]
@@ -357,13 +227,6 @@ mod tests {
         assert_eq!(from("43", 7, &[]), Some(ChangesFrom::After(43)));
         assert_eq!(from("\"0:43,1:12\"", 1, &[]), Some(ChangesFrom::After(12)));
         assert_eq!(from("\"0:43,1:12\"", 2, &[]), Some(ChangesFrom::Beginning));
-    }
-
-    #[test]
-    fn a_partition_begins_where_its_parents_were_read_to() {
-        assert_eq!(from("\"0:43,1:12\"", 2, &[0]), Some(ChangesFrom::After(43)));
-        assert_eq!(from("\"0:43,1:12\"", 5, &[0, 1, 3]), Some(ChangesFrom::After(12)));
-        assert_eq!(from("\"0:43,2:50\"", 2, &[0]), Some(ChangesFrom::After(50)));
     }
 
     #[test]

@@ -172,9 +172,8 @@ fn json(context: &Context<'_>, container: &Container, statistics: Option<&[u8]>)
 fn statistics(container: &Container) -> Result<Vec<u8>> {
     let mut out = vec![b'['];
     for (n, range) in container.ranges().iter().enumerate() {
-        let partition =
-            container.partition(range.id).map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
-        let usage = partition.usage();
+        container.check_range(range.id).map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
+        let usage = container.usage_of_range(range.id);
         if n > 0 {
             out.push(b',');
         }

@@ -42,12 +42,10 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
 /// Whether a page is likely to be read in less time than it takes to hand it over: of one logical partition, and small if its
 /// items are not much larger than others.
 fn is_short(target: &Target, scope: &Scope, items_max: usize) -> bool {
-    let (Scope::Key(_), Ok(partitions)) = (scope, target.container.partitions_of(scope)) else {
+    let (Scope::Key(_), Some(item_bytes)) = (scope, target.container.item_bytes_about(scope)) else {
         return false;
     };
-    let [partition] = &partitions[..] else { return false };
-    let usage = partition.usage();
-    (items_max as u64).saturating_mul(usage.size_bytes / usage.items.max(1)) <= SHORT_BYTES
+    (items_max as u64).saturating_mul(item_bytes) <= SHORT_BYTES
 }
 
 fn answer(context: &Context<'_>, target: &Target, class: RequestClass, page: &FeedPage) -> Result<Answer> {

@@ -169,8 +169,7 @@ pub fn answer(context: &Context<'_>, target: &Target, status: StatusCode, at: At
 
 /// What the partition of an answer may hold, and what it holds.
 pub fn usage_headers(target: &Target, at: At) -> [(HeaderName, HeaderValue); 2] {
-    let partition = at.range.and_then(|range| target.container.partition(range).ok());
-    let usage = partition.map(|partition| partition.usage()).unwrap_or_default();
+    let usage = at.range.map(|range| target.container.usage_of_range(range)).unwrap_or_default();
     [
         (headers::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA)),
         (headers::RESOURCE_USAGE, headers::short(|text| push_usage(text, usage))),
@@ -198,11 +197,8 @@ pub fn at(position: Position) -> At {
 
 /// Where a failed request stood: its partition if the key leads to one, else the first.
 pub fn place(target: &Target, key: &PartitionKey) -> At {
-    let first = || target.container.partitions().ok().and_then(|partitions| partitions.into_iter().next());
-    match target.container.partition_of(key).ok().or_else(first) {
-        Some(partition) => At::range(partition.range_id(), partition.lsn()),
-        None => At::range(0, 0),
-    }
+    let container = &target.container;
+    container.position_of(key).ok().or_else(|| container.first_position()).map_or(At::range(0, 0), at)
 }
 
 /// An engine error about an item, with its place.
@@ -213,7 +209,7 @@ pub fn failed(target: &Target, key: &PartitionKey, error: EngineError) -> ApiErr
 
 /// Whether the key leads to a partition at all.
 pub fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
-    match target.container.partition_of(key) {
+    match target.container.position_of(key) {
         Ok(_) => Ok(()),
         Err(error) => Err(failed(target, key, error)),
     }

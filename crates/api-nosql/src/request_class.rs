@@ -5,8 +5,8 @@
 
 use crate::consistency;
 use crate::errors::{ApiError, Plane, Result};
-use crate::headers::{self, At};
 use crate::service::{Context, Target};
+use crate::{headers, items};
 use orrery_engine::{RequestClass, Scope};
 
 /// The class that the headers of a request give it.
@@ -36,10 +36,8 @@ fn invalid(header: &str, text: &str) -> ApiError {
 
 /// Lets a page in at one of its partitions.
 pub fn admit_range(target: &Target, range: u32, class: RequestClass) -> Result<()> {
-    // A range that is gone is told by whoever reads it.
-    let Ok(partition) = target.container.partition(range) else { return Ok(()) };
-    let at = At::range(range, partition.lsn());
-    partition.admit(class).map_err(|error| ApiError::from_engine(error, Plane::Items).at(at))
+    let refused = |(error, at)| ApiError::from_engine(error, Plane::Items).at(items::at(at));
+    target.container.admit_page(range, class).map_err(refused)
 }
 
 /// Charges a page to the partition that its answer names.

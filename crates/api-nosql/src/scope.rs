@@ -60,7 +60,7 @@ fn within(target: &Target, scope: Scope, granted: &PartitionKey) -> Result<Scope
             }
             // A client with an old map of ranges must still be told so.
             if let Some(range) = range {
-                target.container.partition(range).map_err(engine)?;
+                target.container.check_range(range).map_err(engine)?;
             }
             // Keys can share a hash; the key itself is what was granted.
             Ok(Scope::Key(granted.clone()))

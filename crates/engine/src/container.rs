@@ -28,8 +28,9 @@ use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span, VersionsPage};
-use crate::item::{ItemReply, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
+use crate::item::{ItemReply, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
 use crate::partition::{Draft, Drafted, Partition, RANGE_GONE, Submitted, settle};
+use crate::query::{PartitionQuery, QueryFailure, QueryPage};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
 use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
@@ -237,6 +238,77 @@ impl Container {
         match self.map.load().by_id(range_id) {
             Some(slot) => self.open(slot),
             None => Err(Error::new(Kind::RangeGone, RANGE_GONE)),
+        }
+    }
+
+    /// `RangeGone` unless there is a partition with this range id.
+    pub fn check_range(&self, range_id: u32) -> Result<()> {
+        self.partition(range_id).map(drop)
+    }
+
+    /// What a partition holds; nothing where it has gone.
+    pub fn usage_of_range(&self, range_id: u32) -> Usage {
+        self.partition(range_id).map(|partition| partition.usage()).unwrap_or_default()
+    }
+
+    /// Where the partition of a key stands.
+    pub fn position_of(&self, key: &PartitionKey) -> Result<Position> {
+        self.partition_of(key).map(|partition| partition.position())
+    }
+
+    /// Where the first partition stands.
+    pub fn first_position(&self) -> Option<Position> {
+        let map = self.map.load();
+        map.slots().first().and_then(|slot| self.open(slot).ok()).map(|partition| partition.position())
+    }
+
+    /// Where a partition stands for a session that must not be ahead of it.
+    pub fn position_for(&self, range_id: u32, session: &[(u32, u64)]) -> Result<Position> {
+        Ok(self.partition(range_id)?.open_view(session)?.position())
+    }
+
+    /// Lets a page in at one of its partitions, or says where that stands. One that has gone is told by whoever reads it.
+    pub fn admit_page(&self, range_id: u32, class: RequestClass) -> Result<(), (Error, Position)> {
+        let Ok(partition) = self.partition(range_id) else { return Ok(()) };
+        partition.admit(class).map_err(|error| (error, partition.position()))
+    }
+
+    /// The partitions that a scope touches, in hash order: range id and `[min, max)`.
+    pub fn parts_of(&self, scope: &Scope) -> Result<Vec<(u32, Epk, Epk)>> {
+        let part = |partition: &Arc<Partition>| {
+            let (min, max) = partition.bounds();
+            (partition.range_id(), min.clone(), max.clone())
+        };
+        Ok(self.partitions_of(scope)?.iter().map(part).collect())
+    }
+
+    /// The only partition of a scope, if there is only one.
+    fn only_partition_of(&self, scope: &Scope) -> Result<Option<Arc<Partition>>> {
+        match scope {
+            Scope::Range(id) | Scope::Epk { range: Some(id), .. } => self.partition(*id).map(Some),
+            _ => {
+                let mut partitions = self.partitions_of(scope)?;
+                Ok(partitions.pop().filter(|_| partitions.is_empty()))
+            }
+        }
+    }
+
+    /// About how large an item is where a scope leads, if that is one partition.
+    pub fn item_bytes_about(&self, scope: &Scope) -> Option<u64> {
+        let usage = self.only_partition_of(scope).ok()??.usage();
+        Some(usage.size_bytes / usage.items.max(1))
+    }
+
+    /// A page of a query over a scope that lies in one partition. Each row is handed out as text.
+    pub fn query_page(
+        &self,
+        scope: &Scope,
+        query: &PartitionQuery<'_>,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<QueryPage, QueryFailure> {
+        match self.only_partition_of(scope)? {
+            Some(partition) => partition.query(query, sink),
+            None => Err(Error::internal("A share is more than one partition.").into()),
         }
     }
 

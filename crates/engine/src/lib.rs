@@ -14,6 +14,7 @@
 //! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
+//! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.
 //! - `faults/`: errors, delays and losses on purpose, for users' tests.
 //! - `throughput/`: budgets of request units, and what partitions have spent.
@@ -25,6 +26,7 @@ pub mod attachment;
 pub mod batch;
 mod block_on;
 mod catalog;
+pub mod change_feed;
 pub mod charge;
 mod check;
 mod columns;
@@ -58,6 +60,9 @@ pub use attachment::{
 pub use batch::*;
 pub use block_on::block_on;
 pub use catalog::{CONTAINERS_MAX, DATABASES_MAX, PARTITIONS_MAX, SHARED_CONTAINERS_MAX};
+pub use change_feed::{
+    ChangeFeedFailure, ChangeFeedPage, ChangeMode, ChangePositions, ChangeStart, FeedChange,
+};
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use config::EngineConfig;
 pub use consistency::ConsistencyLevel;

@@ -41,7 +41,7 @@ pub struct Share {
 /// The shares of a request whose headers name its scope.
 pub fn named(container: &Container, scope: &Scope) -> Result<Vec<Share>> {
     let refused = |error| ApiError::from_engine(error, Plane::Items);
-    let partitions = container.partitions_of(scope).map_err(refused)?;
+    let parts = container.parts_of(scope).map_err(refused)?;
     let span = match scope {
         Scope::Key(key) if key.0.len() < container.definition().partition_key.paths.len() => {
             Some(container.span(key).map_err(refused)?)
@@ -49,17 +49,14 @@ pub fn named(container: &Container, scope: &Scope) -> Result<Vec<Share>> {
         Scope::Epk { min, max, .. } => Some((min.clone(), max.clone())),
         _ => None,
     };
-    let share = |partition: &Arc<orrery_engine::Partition>| {
+    let share = |(range, min, max)| {
         let scope = match &span {
-            Some((min, max)) => {
-                Scope::Epk { min: min.clone(), max: max.clone(), range: Some(partition.range_id()) }
-            }
+            Some((min, max)) => Scope::Epk { min: min.clone(), max: max.clone(), range: Some(range) },
             None => scope.clone(),
         };
-        let (min, max) = partition.bounds();
-        Share { scope, range: partition.range_id(), min: min.clone(), max: max.clone() }
+        Share { scope, range, min, max }
     };
-    Ok(partitions.iter().map(share).collect())
+    Ok(parts.into_iter().map(share).collect())
 }
 
 /// The shares of a query whose filter leaves it these ranges. There is always one: also a query that reads nothing
@@ -454,9 +451,8 @@ impl Shares for Partitions<'_> {
             self.admitted.push(first.range);
         }
         let refused = |error| ApiError::from_engine(error, Plane::Items);
-        let partition = self.target.container.partition(first.range).map_err(refused)?;
-        let view = partition.open_view(self.session).map_err(refused)?;
-        self.at = Some(view.position());
+        let at = self.target.container.position_for(first.range, self.session).map_err(refused)?;
+        self.at = Some(at);
         let charge_ru = self.class.read_charge(orrery_engine::query::held_page_charge());
         self.charge(0, charge_ru);
         self.figures.charge_ru += charge_ru;

@@ -63,13 +63,7 @@ impl ShareQuery<'_> {
         };
         let container = &self.target.container;
         let span = container.span_of(self.scope).map_err(|error| self.refused(error))?;
-        let partitions = container.partitions_of(self.scope).map_err(|error| self.refused(error))?;
-        let [partition] = &partitions[..] else {
-            return Err(self.refused(orrery_engine::Error::internal("A share is more than one partition.")));
-        };
-        let usage = partition.usage();
-        let short = self.prepared.is_steady() && usage.size_bytes / usage.items.max(1) <= ITEM_IN_PLACE_BYTES;
-        let steps = self.lengthy.filter(|_| short).map(|_| STEPS_IN_PLACE);
+        let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| STEPS_IN_PLACE);
         let mut query = PartitionQuery {
             prepared: self.prepared,
             span: &span,
@@ -79,6 +73,7 @@ impl ShareQuery<'_> {
                 bytes: PAGE_BYTES_MAX,
                 deadline: Some(self.deadline),
                 steps,
+                item_bytes_max: ITEM_IN_PLACE_BYTES,
             },
             budget: self.budget,
             session: self.session,
@@ -91,7 +86,7 @@ impl ShareQuery<'_> {
         let mut rows = Rows::default();
         let mut page = Err(QueryFailure::Lengthy);
         if steps.is_some() || self.lengthy.is_none() {
-            page = partition.query(&query, &mut |row| rows.push(row));
+            page = container.query_page(self.scope, &query, &mut |row| rows.push(row));
         }
         if let (Err(QueryFailure::Lengthy), Some(gave_up)) = (&page, self.gave_up) {
             gave_up.store(true, Relaxed);
@@ -100,7 +95,7 @@ impl ShareQuery<'_> {
             query.limits.steps = None;
             lengthy(&mut || {
                 rows = Rows::default();
-                page = partition.query(&query, &mut |row| rows.push(row));
+                page = container.query_page(self.scope, &query, &mut |row| rows.push(row));
             });
         }
         let page = page.map_err(|failure| self.failed(failure))?;

@@ -87,6 +87,8 @@ pub struct QueryLimits {
     /// A page that takes more steps than this gives up with [`QueryFailure::Lengthy`]: entries read, items looked at, rounds
     /// of the loops inside them. It can then be run again where it holds up nobody.
     pub steps: Option<u64>,
+    /// With `steps`: where items are larger than this on average, the page gives up before it begins.
+    pub item_bytes_max: u64,
 }
 
 /// The members that the wire adds to an item, in the order in which they are printed.
@@ -179,6 +181,12 @@ impl Partition {
         query: &PartitionQuery<'_>,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<QueryPage, QueryFailure> {
+        if query.limits.steps.is_some() {
+            let usage = self.usage();
+            if usage.size_bytes / usage.items.max(1) > query.limits.item_bytes_max {
+                return Err(QueryFailure::Lengthy);
+            }
+        }
         let view = self.open_view(query.session)?;
         page::page(query, &view, sink)
     }

@@ -174,7 +174,7 @@ impl Case {
             prepared,
             span: &span,
             from,
-            limits: QueryLimits { rows, bytes: 1 << 20, deadline: None, steps },
+            limits: QueryLimits { rows, bytes: 1 << 20, deadline: None, steps, item_bytes_max: u64::MAX },
             budget: &Budget::unlimited(),
             session: &[],
             held: self.held.as_ref(),
