@@ -19,7 +19,7 @@ use crate::errors::{
 };
 use crate::headers::{self, Answer, BATCH_ATOMIC, BATCH_CONTINUE, RANGE_ID};
 use crate::item_json::{SYSTEM_PROPERTIES, size_hint, write_etag, write_item};
-use crate::items::{at, failed, id_of, place, wants_body};
+use crate::items::{ITEM_IN_PLACE_BYTES, at, failed, id_of, place, wants_body};
 use crate::service::{Context, Target};
 use crate::write::{push_full_charge, push_json_string, push_u64};
 use crate::{consistency, paging, patch, query, request_class, scope};
@@ -61,18 +61,30 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
             let error = ApiError::bad_request(KEY_MISMATCH).substatus(substatus::PARTITION_KEY_MISMATCH);
             return Err(error.at(place(&target, &key)));
         }
-        let writes = operations.into_iter().map(|operation| operation.write).collect();
-        target.container.write_batch(&key, writes).await
+        let writes: Vec<_> = operations.into_iter().map(|operation| operation.write).collect();
+        let container = &target.container;
+        let stored = writes.iter().map(|write| container.stored_bytes(&key, &write.operation));
+        let written = match stored.sum::<usize>() > ITEM_IN_PLACE_BYTES {
+            true => context.lengthy(|| container.write_batch(&key, writes)),
+            false => container.write_batch(&key, writes),
+        };
+        written.await
     } else {
         let range = match context.text(RANGE_ID) {
             Some(text) => scope::range_id(text)?,
             None => place(&target, &key).range.unwrap_or(0),
         };
-        let writes = operations
+        let writes: Vec<_> = operations
             .into_iter()
             .map(|operation| (operation.key.unwrap_or_else(|| key.clone()), operation.write))
             .collect();
-        target.container.write_bulk(range, writes, context.flag(BATCH_CONTINUE)).await
+        let (container, go_on) = (&target.container, context.flag(BATCH_CONTINUE));
+        let stored = writes.iter().map(|(key, write)| container.stored_bytes(key, &write.operation));
+        let written = match stored.sum::<usize>() > ITEM_IN_PLACE_BYTES {
+            true => context.lengthy(|| container.write_bulk(range, writes, go_on)),
+            false => container.write_bulk(range, writes, go_on),
+        };
+        written.await
     };
     let reply = reply.map_err(|error| whole(failed(&target, &key, error)))?;
     Ok(encode(context, &target, &reply, &minimal))

@@ -58,6 +58,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
 }
 
+/// An item larger than this is changed where that holds up nobody: its values are compared with those of the index.
+pub const ITEM_IN_PLACE_BYTES: usize = 32 * 1024;
+
 pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
@@ -121,7 +124,12 @@ async fn write(
     if let Some(triggers) = scripts::triggers::of_request(context, target, &write.operation)? {
         return scripts::triggers::write(context, target, key, write, triggers).await;
     }
-    match target.container.write_item(key, write).await {
+    let container = &target.container;
+    let written_to = match container.stored_bytes(key, &write.operation) > ITEM_IN_PLACE_BYTES {
+        true => context.lengthy(|| container.write_item(key, write)),
+        false => container.write_item(key, write),
+    };
+    match written_to.await {
         Ok(reply) => Ok(written(context, target, &reply)),
         Err(error) => Err(failed(target, key, error)),
     }

@@ -28,7 +28,9 @@ use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span, VersionsPage};
-use crate::item::{ItemReply, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
+use crate::item::{
+    ItemReply, Operation, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply,
+};
 use crate::partition::{Draft, Drafted, Partition, RANGE_GONE, Submitted, settle};
 use crate::query::{PartitionQuery, QueryFailure, QueryPage};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
@@ -271,6 +273,20 @@ impl Container {
     pub fn admit_page(&self, range_id: u32, class: RequestClass) -> Result<(), (Error, Position)> {
         let Ok(partition) = self.partition(range_id) else { return Ok(()) };
         partition.admit(class).map_err(|error| (error, partition.position()))
+    }
+
+    /// How large the item is that a write would change; 0 where there is none, or will be none. A look beforehand, which says
+    /// how long the write may take: all that was indexed of the item is compared with what comes.
+    pub fn stored_bytes(&self, key: &PartitionKey, operation: &Operation) -> usize {
+        match operation {
+            Operation::Create { .. } | Operation::Read { .. } => 0,
+            operation => {
+                let stored = |(partition, epk): (Arc<Partition>, Epk)| {
+                    partition.stored_bytes(key, &epk, operation.id())
+                };
+                self.route(key).and_then(stored).unwrap_or(0)
+            }
+        }
     }
 
     /// The partitions that a scope touches, in hash order: range id and `[min, max)`.

@@ -305,6 +305,12 @@ impl Partition {
         Ok(ItemReply { charge_ru, item, at })
     }
 
+    /// How large the row of an item is; 0 without one.
+    pub(crate) fn stored_bytes(&self, key: &PartitionKey, epk: &Epk, id: &str) -> Result<usize> {
+        let row = self.snapshot()?.get(Table::Items, &ItemKey::new(epk, key, id).key)?;
+        Ok(row.map_or(0, |row| row.len()))
+    }
+
     /// What a reader must know before it takes its snapshot. In that order, a purge that ends in between cannot show
     /// its items again.
     fn view(&self, session: &[(u32, u64)]) -> Result<View> {
