@@ -26,7 +26,7 @@ use bytes::Bytes;
 use tempfile::TempDir;
 
 use super::directory::TREE_NAMES;
-use super::{EmbeddedOptions, EmbeddedStore};
+use super::{EmbeddedOptions, EmbeddedStore, log_end};
 use crate::store::{Commit, Durability, Space, SpaceId, Store, StoreError, Table};
 
 pub(super) const SPACE: SpaceId = SpaceId(3);
@@ -85,12 +85,15 @@ pub(super) fn until_within(time: Duration, what: &str, condition: impl Fn() -> b
     }
 }
 
-/// What a crash of the process would leave: a copy of the directory, taken while flushes and compactions go on but no
-/// commits come. The log is copied first, because a segment goes only after a flush; a tree whose `current` has moved
-/// on meanwhile may have lost a table, so everything is copied again.
+/// What a crash of the process would leave: a copy of the directory, taken while flushes, compactions and drops go on but
+/// no commits come. The log is copied first, because a segment goes only after a flush. A tree whose `current` has moved on
+/// meanwhile may have lost a table, and a log whose end has moved on (a drop that finishes writes to it) may have got a
+/// segment after the others were copied: then everything is copied again.
 pub(super) fn image(directory: &Path) -> TempDir {
-    let currents =
-        |root: &Path| TREE_NAMES.map(|tree| std::fs::read(root.join(tree).join("current")).expect("a tree"));
+    let currents = |root: &Path| {
+        let trees = TREE_NAMES.map(|tree| std::fs::read(root.join(tree).join("current")).expect("a tree"));
+        (trees, std::fs::read(root.join(log_end::FILE)).expect("an end of the log"))
+    };
     for _ in 0..1000 {
         let before = currents(directory);
         let copy = temporary();
