@@ -1,6 +1,7 @@
 //! Protocols of requests and answers over HTTP.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -59,6 +60,41 @@ pub struct Answered {
 impl Answered {
     pub fn new(response: Response<Bytes>, summary: Summary) -> Answered {
         Answered { response, summary, budget: None }
+    }
+}
+
+/// One api on several ports.
+impl<A: HttpApi> HttpApi for Arc<A> {
+    fn name(&self, uri: &Uri) -> &'static str {
+        A::name(self, uri)
+    }
+
+    fn claims(&self, uri: &Uri) -> bool {
+        A::claims(self, uri)
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        A::body_bytes_max(self)
+    }
+
+    fn may_take_long(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+        A::may_take_long(self, method, uri, headers)
+    }
+
+    fn refuse_head(&self, head: &Parts, connection: &Connection) -> Option<Answered> {
+        A::refuse_head(self, head, connection)
+    }
+
+    fn handle(
+        &self,
+        request: Request<Bytes>,
+        connection: Connection,
+    ) -> impl Future<Output = Answered> + Send {
+        A::handle(self, request, connection)
+    }
+
+    fn refuse(&self, refusal: Refusal, uri: &Uri) -> Response<Bytes> {
+        A::refuse(self, refusal, uri)
     }
 }
 

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use orrery_api::{Attendant, ByteStream, Connection, HttpApi, StreamApi, Summary};
+use orrery_api::{Attendant, ByteStream, Connection, StreamApi, Summary};
 use tokio::sync::watch::{Receiver, Sender, channel};
 
 use crate::connection::{Order, Watch};
-use crate::listener::Port;
 use crate::request_log::Line;
+use crate::transport::Transport;
 
 /// Has an api serve a connection until it ends, or is told to close.
-pub async fn attend<A: HttpApi>(
+pub async fn attend(
     api: &dyn StreamApi,
     stream: Box<dyn ByteStream>,
     connection: Connection,
     watch: Arc<Watch>,
-    port: Arc<Port<A>>,
+    transport: Arc<Transport>,
 ) -> io::Result<()> {
     let (finish, finished): (Sender<bool>, Receiver<bool>) = channel(false);
-    let attendant = Arc::new(Attended { api: api.name(), port, watch: watch.clone(), finished });
+    let attendant = Arc::new(Attended { api: api.name(), transport, watch: watch.clone(), finished });
     let mut serving = api.serve(stream, connection, attendant);
     loop {
         tokio::select! {
@@ -37,27 +37,27 @@ pub async fn attend<A: HttpApi>(
     }
 }
 
-struct Attended<A> {
+struct Attended {
     api: &'static str,
-    port: Arc<Port<A>>,
+    transport: Arc<Transport>,
     watch: Arc<Watch>,
     finished: Receiver<bool>,
 }
 
-impl<A: HttpApi> Attendant for Attended<A> {
+impl Attendant for Attended {
     fn request_began(&self) {
         self.watch.request_began();
-        self.port.dispatcher.metrics.requests_in_flight.fetch_add(1, Relaxed);
+        self.transport.metrics.requests_in_flight.fetch_add(1, Relaxed);
     }
 
     fn request_ended(&self, summary: &Summary, status: u16, took: Duration) {
-        let dispatcher = &self.port.dispatcher;
-        dispatcher.metrics.requests_in_flight.fetch_sub(1, Relaxed);
+        let transport = &self.transport;
+        transport.metrics.requests_in_flight.fetch_sub(1, Relaxed);
         self.watch.request_ended();
         let duration_us = took.as_micros() as u64;
-        dispatcher.metrics.request(self.api, summary, status, duration_us);
-        if dispatcher.request_log.wants(status) || summary.fault.is_some() {
-            dispatcher.request_log.write(&Line {
+        transport.metrics.request(self.api, summary, status, duration_us);
+        if transport.request_log.wants(status) || summary.fault.is_some() {
+            transport.request_log.write(&Line {
                 method: self.api,
                 path: "",
                 operation: summary.operation,

@@ -9,25 +9,21 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use orrery_api::{Answered, Connection, HttpApi, Refusal, Summary};
-use tokio::sync::Semaphore;
 
 use crate::answer::Answer;
-use crate::api::SharedBackend;
-use crate::config::{Config, Keys};
 use crate::connection::Watch;
 use crate::deadline::within;
-use crate::hosts::Hosts;
-use crate::limits::{LONG_REQUESTS_MAX, LONG_REQUESTS_WAIT, REQUESTS_IN_FLIGHT_MAX};
-use crate::log::LogSink;
+use crate::limits::{LONG_REQUESTS_WAIT, REQUESTS_IN_FLIGHT_MAX};
 use crate::metrics::Metrics;
-use crate::request_log::{Line, RequestLog};
+use crate::request_log::Line;
+use crate::transport::Transport;
 use crate::upload::{self, Unreceived};
 
 const ACTIVITY_ID: &str = "x-ms-activity-id";
@@ -44,34 +40,19 @@ impl std::fmt::Display for HungUp {
 
 impl std::error::Error for HungUp {}
 
+/// The requests of one port.
 pub struct Dispatcher<A> {
     pub api: A,
-    pub backend: SharedBackend,
-    pub metrics: Metrics,
-    pub request_log: RequestLog,
-    pub log: LogSink,
-    pub request_timeout: Duration,
-    hosts: Hosts,
-    keys: Keys,
-    metrics_auth: bool,
-    /// Requests that may take long and are being answered.
-    long: Semaphore,
+    transport: Arc<Transport>,
 }
 
 impl<A: HttpApi> Dispatcher<A> {
-    pub fn new(api: A, backend: SharedBackend, config: &Config, log: LogSink) -> Self {
-        Dispatcher {
-            api,
-            backend,
-            metrics: Metrics::default(),
-            request_log: RequestLog::new(&config.log, log.clone()),
-            log,
-            request_timeout: config.request_timeout,
-            hosts: Hosts::new(config),
-            keys: config.keys.clone(),
-            metrics_auth: config.metrics_auth,
-            long: Semaphore::new(LONG_REQUESTS_MAX),
-        }
+    pub fn new(api: A, transport: Arc<Transport>) -> Self {
+        Dispatcher { api, transport }
+    }
+
+    pub fn transport(&self) -> &Arc<Transport> {
+        &self.transport
     }
 
     /// Answers a request of a connection. `long`: what [`HttpApi::may_take_long`] said about it.
@@ -83,7 +64,7 @@ impl<A: HttpApi> Dispatcher<A> {
         long: bool,
     ) -> Result<Response<Answer>, HungUp> {
         let began = Instant::now();
-        let in_flight = InFlight::enter(&self.metrics, watch);
+        let in_flight = InFlight::enter(&self.transport.metrics, watch);
         if let Some(response) = self.own_path(&request) {
             let answered = Answered::new(response, Summary::default());
             return Ok(self.dressed(answered, request.uri(), watch).0);
@@ -93,7 +74,7 @@ impl<A: HttpApi> Dispatcher<A> {
         let uri = head.uri.clone();
         let answered = if in_flight.before >= REQUESTS_IN_FLIGHT_MAX as i64 {
             self.refuse(Refusal::Overloaded, &uri)
-        } else if let Err(refusal) = self.hosts.check(&head.headers, &head.uri) {
+        } else if let Err(refusal) = self.transport.hosts.check(&head.headers, &head.uri) {
             self.refuse(refusal, &uri)
         } else {
             self.received(head, body, connection, &uri, watch, long).await
@@ -106,11 +87,11 @@ impl<A: HttpApi> Dispatcher<A> {
         }
         let duration_us = began.elapsed().as_micros() as u64;
         let status = response.status().as_u16();
-        self.metrics.request(self.api.name(&uri), &summary, status, duration_us);
-        if self.request_log.wants(status) || summary.fault.is_some() {
+        self.transport.metrics.request(self.api.name(&uri), &summary, status, duration_us);
+        if self.transport.request_log.wants(status) || summary.fault.is_some() {
             let activity =
                 response.headers().get(ACTIVITY_ID).and_then(|value| value.to_str().ok()).unwrap_or("");
-            self.request_log.write(&Line {
+            self.transport.request_log.write(&Line {
                 method: method.as_str(),
                 path: uri.path(),
                 operation: summary.operation,
@@ -137,12 +118,12 @@ impl<A: HttpApi> Dispatcher<A> {
         watch: &Watch,
         long: bool,
     ) -> Answered {
-        let (pool, limit) = (self.backend.memory(), self.request_timeout);
+        let (pool, limit) = (self.transport.backend.memory(), self.transport.request_timeout);
         let upload = match upload::receive(&self.api, pool, limit, &head, &connection, body).await {
             Ok(upload) => upload,
             Err(Unreceived::Refused(refusal)) => {
                 if refusal == Refusal::BodyTooLarge {
-                    self.metrics.bodies_refused.fetch_add(1, Relaxed);
+                    self.transport.metrics.bodies_refused.fetch_add(1, Relaxed);
                 }
                 return self.refuse(refusal, uri);
             }
@@ -153,7 +134,7 @@ impl<A: HttpApi> Dispatcher<A> {
         }
         let _turn = match long {
             false => None,
-            true => match within(LONG_REQUESTS_WAIT, self.long.acquire()).await {
+            true => match within(LONG_REQUESTS_WAIT, self.transport.long.acquire()).await {
                 Some(turn) => turn.ok(),
                 None => return self.refuse(Refusal::Overloaded, uri),
             },
@@ -163,7 +144,7 @@ impl<A: HttpApi> Dispatcher<A> {
 
     /// Whether there is memory for work that may need much, and for its answer. Short work goes on without.
     fn has_room(&self, watch: &Watch) -> bool {
-        let pool = self.backend.memory();
+        let pool = self.transport.backend.memory();
         let (limit, connections) = (pool.limit_bytes(), watch.connections());
         let nearly = |taken: usize, limit: usize| taken > limit / 16 * 15;
         if nearly(connections.unread_bytes(), limit / 2) {
@@ -177,10 +158,10 @@ impl<A: HttpApi> Dispatcher<A> {
     fn dressed(&self, answered: Answered, uri: &Uri, watch: &Arc<Watch>) -> (Response<Answer>, Summary) {
         let Answered { response, summary, budget } = answered;
         let (parts, body) = response.into_parts();
-        let response = match Answer::new(body, watch, self.backend.memory(), budget) {
+        let response = match Answer::new(body, watch, self.transport.backend.memory(), budget) {
             Ok(answer) => Response::from_parts(parts, answer),
             Err(_) => {
-                self.metrics.answers_refused.fetch_add(1, Relaxed);
+                self.transport.metrics.answers_refused.fetch_add(1, Relaxed);
                 self.refused(Refusal::Overloaded, uri, watch)
             }
         };
@@ -195,10 +176,10 @@ impl<A: HttpApi> Dispatcher<A> {
     async fn handle(&self, request: Request<Bytes>, connection: Connection, uri: &Uri) -> Answered {
         // Pinned here and passed on by reference: the future is some kilobytes, and wrappers that own it would each copy it.
         let future = pin!(self.api.handle(request, connection));
-        match within(self.request_timeout, guarded(future)).await {
+        match within(self.transport.request_timeout, guarded(future)).await {
             Some(Ok(answered)) => answered,
             Some(Err(Panicked)) => {
-                self.metrics.panics.fetch_add(1, Relaxed);
+                self.transport.metrics.panics.fetch_add(1, Relaxed);
                 self.refuse(Refusal::Defect, uri)
             }
             None => self.refuse(Refusal::TimedOut, uri),
@@ -226,11 +207,11 @@ impl<A: HttpApi> Dispatcher<A> {
             _ if request.method() != Method::GET && request.method() != Method::HEAD => {
                 (StatusCode::METHOD_NOT_ALLOWED, json, r#"{"message":"allowed: GET, HEAD"}"#.into())
             }
-            "/metrics" if self.hosts.check(request.headers(), request.uri()).is_err() => {
+            "/metrics" if self.transport.hosts.check(request.headers(), request.uri()).is_err() => {
                 return Some(self.refuse(Refusal::HostForeign, request.uri()).response);
             }
             "/metrics" => match self.has_key(request.headers()) {
-                false if self.metrics_auth => {
+                false if self.transport.metrics_auth => {
                     let message = r#"{"code":"Unauthorized","message":"The metrics need one of the account's keys: Authorization: Bearer KEY"}"#;
                     let mut response = Response::new(Bytes::from_static(message.as_bytes()));
                     *response.status_mut() = StatusCode::UNAUTHORIZED;
@@ -239,13 +220,13 @@ impl<A: HttpApi> Dispatcher<A> {
                     return Some(response);
                 }
                 named => {
-                    let mut text = self.metrics.render(Some(&self.backend.figures()), self.log.dropped());
-                    self.backend.account_metrics(&mut text, named);
+                    let mut text = self.transport.metrics.render(Some(&self.transport.backend.figures()), self.transport.log.dropped());
+                    self.transport.backend.account_metrics(&mut text, named);
                     (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
                 }
             },
             "/health/live" => (StatusCode::OK, json, r#"{"status":"live"}"#.into()),
-            "/health/ready" if self.backend.figures().store.writes_stopped => (
+            "/health/ready" if self.transport.backend.figures().store.writes_stopped => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 json,
                 r#"{"status":"not ready","message":"the store has stopped accepting writes; the log says why"}"#.into(),
@@ -262,7 +243,9 @@ impl<A: HttpApi> Dispatcher<A> {
     /// Whether a request shows one of the account's keys, as scrapers of metrics can: `Authorization: Bearer KEY`.
     fn has_key(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        shown.and_then(|text| text.strip_prefix("Bearer ")).is_some_and(|key| self.keys.has(key.trim()))
+        shown
+            .and_then(|text| text.strip_prefix("Bearer "))
+            .is_some_and(|key| self.transport.keys.has(key.trim()))
     }
 }
 

@@ -32,4 +32,5 @@ pub mod service;
 mod sniff;
 pub mod stream;
 pub mod tls;
+pub mod transport;
 pub mod upload;

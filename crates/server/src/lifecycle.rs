@@ -50,7 +50,7 @@ pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
 
 async fn run(config: &Config, sink: &LogSink) -> Result<()> {
     let mut signals = Signals::new()?;
-    let bound = Bound::new(&config.listen)?;
+    let bound = Bound::new(&config.listen, "listen")?;
     let (api, backend) = service::open(config)?;
     let server = Server::new(bound, config, api, Arc::clone(&backend), sink.clone());
     announce(config, server.addresses())?;

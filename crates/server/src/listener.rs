@@ -25,10 +25,11 @@ use orrery_api::{Client, Connection, HttpApi, Refusal, StreamApi};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
+use crate::api::Apis;
 use crate::attendant;
 use crate::client::{self, answered_aside};
 use crate::config::TlsMode;
-use crate::connection::{Connections, Order, Watch};
+use crate::connection::{Order, Watch};
 use crate::dispatch::{Dispatcher, HungUp};
 use crate::limits::{
     ACCEPT_BACKLOG, ACCEPT_PAUSE, ACCEPTED_AT_ONCE, HEADER_BYTES_MAX, HTTP2_CONNECTION_WINDOW_BYTES,
@@ -38,17 +39,24 @@ use crate::limits::{
 use crate::peeked::Peeked;
 use crate::sniff::{Spoken, recognise};
 use crate::stream::Stream;
-use crate::tls::{ALPN_HTTP2, Tls};
+use crate::tls::ALPN_HTTP2;
+use crate::transport::Transport;
 
-/// What every connection needs.
+/// A port: which protocols are spoken there.
 pub struct Port<A> {
     pub dispatcher: Dispatcher<A>,
     /// Protocols that are told by their first bytes.
     pub streams: Vec<Arc<dyn StreamApi>>,
-    pub connections: Arc<Connections>,
-    pub connections_max: usize,
-    pub tls: Tls,
-    pub tls_mode: TlsMode,
+}
+
+impl<A: HttpApi> Port<A> {
+    pub fn new(apis: Apis<A>, transport: Arc<Transport>) -> Port<A> {
+        Port { dispatcher: Dispatcher::new(apis.http, transport), streams: apis.streams }
+    }
+
+    pub fn transport(&self) -> &Arc<Transport> {
+        self.dispatcher.transport()
+    }
 }
 
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -72,9 +80,9 @@ pub async fn accept<A: HttpApi>(listener: TcpListener, port: Arc<Port<A>>) {
                 continue;
             }
         };
-        let metrics = &port.dispatcher.metrics;
+        let metrics = &port.transport().metrics;
         metrics.connections_accepted.fetch_add(1, Relaxed);
-        match port.connections.open(port.connections_max, peer.ip()) {
+        match port.transport().connections.open(port.transport().connections_max, peer.ip()) {
             Some(watch) => {
                 let port = port.clone();
                 tokio::spawn(async move {
@@ -102,7 +110,7 @@ async fn serve<A: HttpApi>(
     let local = tcp.local_addr()?;
     let socket = tcp.as_raw_fd();
     let info = |tls| Info { tls, local, peer, socket };
-    let metrics = &port.dispatcher.metrics;
+    let metrics = &port.transport().metrics;
     let opening = async {
         let stream = Stream::new(tcp, watch.clone());
         let recognise = |first: &[u8], more| recognise(first, more, &port.streams);
@@ -110,10 +118,10 @@ async fn serve<A: HttpApi>(
         if !matches!(spoken, Spoken::Tls) {
             return Ok(Some(Opened::Plain(stream, spoken)));
         }
-        if port.tls_mode == TlsMode::Off {
+        if port.transport().tls_mode == TlsMode::Off {
             return Err(io::Error::other("TLS is switched off"));
         }
-        let acceptor = port.tls.acceptor().await.map_err(|error| {
+        let acceptor = port.transport().tls.acceptor().await.map_err(|error| {
             tracing::error!(error = format!("{error:#}"), "TLS is not available");
             io::Error::other(error)
         })?;
@@ -133,7 +141,7 @@ async fn serve<A: HttpApi>(
     };
     match opened {
         None => Ok(()),
-        Some(Opened::Plain(stream, _)) if port.tls_mode == TlsMode::Required => {
+        Some(Opened::Plain(stream, _)) if port.transport().tls_mode == TlsMode::Required => {
             use tokio::io::AsyncWriteExt;
             let mut stream = stream;
             stream.write_all(plain_refusal(Refusal::TlsRequired).as_bytes()).await?;
@@ -192,7 +200,8 @@ where
     match spoken {
         Spoken::Stream(api) => {
             let connection = info.connection(client::of_socket(info.socket));
-            attendant::attend(api.as_ref(), Box::new(stream), connection, watch, port.clone()).await
+            attendant::attend(api.as_ref(), Box::new(stream), connection, watch, port.transport().clone())
+                .await
         }
         Spoken::Http2 => run(stream, true, info, watch, port).await,
         // Inside of TLS another handshake is no HTTP either, and is refused as such.
@@ -222,7 +231,7 @@ where
                 return dispatcher.answer(request, connection, watch, long).await;
             }
             // The streams of a connection must not take more than their share.
-            let Some(turn) = watch.turn(long, dispatcher.request_timeout).await else {
+            let Some(turn) = watch.turn(long, dispatcher.transport().request_timeout).await else {
                 return Ok(dispatcher.refused(Refusal::Overloaded, request.uri(), watch));
             };
             if !long {

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -13,104 +14,98 @@ use tokio::task::JoinSet;
 
 use crate::api::{Apis, SharedBackend};
 use crate::config::{Config, TlsMode};
-use crate::connection::Connections;
-use crate::dispatch::Dispatcher;
 use crate::listener::{self, Port};
 use crate::log::LogSink;
-use crate::tls::{CertificateSource, Tls};
+use crate::transport::Transport;
 
 /// Addresses that are listened on. Binding comes before opening the store: clients that connect meanwhile wait in the
 /// kernel's queue instead of being turned away.
+#[derive(Default)]
 pub struct Bound {
     listeners: Vec<TcpListener>,
     pub addresses: Vec<SocketAddr>,
 }
 
 impl Bound {
-    /// Must be called inside a runtime.
-    pub fn new(addresses: &[SocketAddr]) -> Result<Bound> {
+    /// Must be called inside a runtime. `flag` is the setting that gave the addresses.
+    pub fn new(addresses: &[SocketAddr], flag: &str) -> Result<Bound> {
         let listeners = addresses
             .iter()
-            .map(|address| listener::bind(*address).with_context(|| refusal(*address)))
+            .map(|address| listener::bind(*address).with_context(|| refusal(*address, flag)))
             .collect::<Result<Vec<_>>>()?;
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>()?;
         Ok(Bound { listeners, addresses })
     }
 }
 
-fn refusal(address: SocketAddr) -> String {
-    format!("cannot listen on {address} (another server there? choose an address with --listen)")
+fn refusal(address: SocketAddr, flag: &str) -> String {
+    format!("cannot listen on {address} (another server there? choose an address with --{flag})")
 }
 
-pub struct Server<A> {
-    bound: Bound,
-    port: Arc<Port<A>>,
+/// Accepts connections until it is dropped.
+type Accepting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub struct Server {
+    transport: Arc<Transport>,
+    accepting: Vec<Accepting>,
+    addresses: Vec<SocketAddr>,
     idle_timeout: Duration,
     shutdown_timeout: Duration,
-    keeps_certificate: bool,
 }
 
-impl<A: HttpApi> Server<A> {
-    pub fn new(
+impl Server {
+    /// A server that answers with these apis on all of these addresses.
+    pub fn new<A: HttpApi>(
         bound: Bound,
         config: &Config,
         apis: Apis<A>,
         backend: SharedBackend,
         log: LogSink,
-    ) -> Server<A> {
-        let names = config.tls_names.clone();
-        let source = match &config.tls_files {
-            Some((chain, key)) => CertificateSource::Files(chain.clone(), key.clone()),
-            None if config.ephemeral => {
-                CertificateSource::Ephemeral { data_dir: config.data_dir.clone(), names }
-            }
-            None => CertificateSource::Kept { data_dir: config.data_dir.clone(), names },
-        };
-        let keeps_certificate =
-            config.tls != TlsMode::Off && !matches!(source, CertificateSource::Ephemeral { .. });
-        let port = Port {
-            dispatcher: Dispatcher::new(apis.http, backend, config, log),
-            streams: apis.streams,
-            connections: Arc::new(Connections::default()),
-            connections_max: config.connections_max,
-            tls: Tls::new(source),
-            tls_mode: config.tls,
-        };
-        Server {
-            bound,
-            port: Arc::new(port),
+    ) -> Server {
+        let server = Server {
+            transport: Arc::new(Transport::new(config, backend, log)),
+            accepting: Vec::new(),
+            addresses: bound.addresses.clone(),
             idle_timeout: config.idle_timeout,
             shutdown_timeout: config.shutdown_timeout,
-            keeps_certificate,
-        }
+        };
+        server.with_port(bound, apis)
     }
 
+    /// The same server, which answers with other apis on further addresses.
+    pub fn with_port<A: HttpApi>(mut self, bound: Bound, apis: Apis<A>) -> Server {
+        let port = Arc::new(Port::new(apis, self.transport.clone()));
+        let accept = |listener| -> Accepting { Box::pin(listener::accept(listener, port.clone())) };
+        self.accepting.extend(bound.listeners.into_iter().map(accept));
+        self
+    }
+
+    /// Those of the first port.
     pub fn addresses(&self) -> &[SocketAddr] {
-        &self.bound.addresses
+        &self.addresses
     }
 
     /// Serves until `stop` is ready, then finishes what is in flight. Returns how many connections did not finish in time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
-        let Server { bound, port, idle_timeout, shutdown_timeout, keeps_certificate } = self;
+        let Server { transport, accepting, idle_timeout, shutdown_timeout, .. } = self;
         let mut tasks = JoinSet::new();
-        for listener in bound.listeners {
-            tasks.spawn(listener::accept(listener, port.clone()));
+        for accepting in accepting {
+            tasks.spawn(accepting);
         }
-        let sweeper = port.clone();
+        let sweeper = transport.clone();
         tasks.spawn(async move {
-            let dispatcher = &sweeper.dispatcher;
             let each_tick = |timed_out: usize| {
-                dispatcher.metrics.connections_timed_out.fetch_add(timed_out as u64, Relaxed);
-                dispatcher.request_log.report_held_back();
+                sweeper.metrics.connections_timed_out.fetch_add(timed_out as u64, Relaxed);
+                sweeper.request_log.report_held_back();
             };
             sweeper.connections.sweep(idle_timeout, each_tick).await;
         });
-        if keeps_certificate {
+        if transport.tls_mode != TlsMode::Off && transport.tls.keeps_certificate() {
             // After the start, so that it costs the first answer nothing, and before anyone exports it. Wrong files of the
             // operator show in the log at once instead of with the first client.
-            let port = port.clone();
+            let transport = transport.clone();
             tasks.spawn(async move {
-                if let Err(error) = port.tls.acceptor().await {
+                if let Err(error) = transport.tls.acceptor().await {
                     tracing::error!(error = format!("{error:#}"), "TLS is not available");
                 }
             });
@@ -118,6 +113,6 @@ impl<A: HttpApi> Server<A> {
         stop.await;
         // Dropping the accept tasks closes the listeners: a new server may take the address at once.
         tasks.shutdown().await;
-        port.connections.finish(shutdown_timeout).await
+        transport.connections.finish(shutdown_timeout).await
     }
 }

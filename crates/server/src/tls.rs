@@ -10,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::OnceCell;
 
 use crate::certificate;
+use crate::config::Config;
 
 /// Offered in this order: HTTP/2 when the client can.
 pub const ALPN_HTTP2: &[u8] = b"h2";
@@ -27,6 +28,17 @@ pub enum CertificateSource {
     Ephemeral { data_dir: PathBuf, names: Vec<String> },
 }
 
+impl CertificateSource {
+    pub fn of(config: &Config) -> CertificateSource {
+        let (data_dir, names) = (config.data_dir.clone(), config.tls_names.clone());
+        match &config.tls_files {
+            Some((chain, key)) => CertificateSource::Files(chain.clone(), key.clone()),
+            None if config.ephemeral => CertificateSource::Ephemeral { data_dir, names },
+            None => CertificateSource::Kept { data_dir, names },
+        }
+    }
+}
+
 pub struct Tls {
     source: CertificateSource,
     acceptor: OnceCell<tokio_rustls::TlsAcceptor>,
@@ -35,6 +47,11 @@ pub struct Tls {
 impl Tls {
     pub fn new(source: CertificateSource) -> Tls {
         Tls { source, acceptor: OnceCell::new() }
+    }
+
+    /// Whether the certificate outlives the server.
+    pub fn keeps_certificate(&self) -> bool {
+        !matches!(self.source, CertificateSource::Ephemeral { .. })
     }
 
     /// The acceptor; the first caller builds it on a blocking thread, others wait for that. A failure is tried again.

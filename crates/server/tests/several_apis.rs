@@ -37,6 +37,28 @@ fn http_apis_share_a_port_by_path_and_refuse_in_their_own_words() {
 }
 
 #[test]
+fn an_api_with_a_port_of_its_own_gets_everything_there_and_is_counted_with_the_others() {
+    let running = Running::start(|config| config.connections_max = 8);
+    let request =
+        b"POST /quiet HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 4\r\n\r\nword";
+    let ask = |request: &[u8]| running.exchange_at(running.own_address, request);
+    assert!(ask(request).ends_with("\r\n\r\nWORD"));
+    assert!(ask(b"LINES\nabc\n\r\n").starts_with("HTTP/1.1 400"), "streams of the shared port are not here");
+    let metrics = running.get("/metrics");
+    assert!(
+        metrics.contains(r#"orrery_requests_total{api="shout",operation="shout",status="2xx"} 1"#),
+        "{metrics}"
+    );
+    // One limit for both ports.
+    let mut kept = Vec::new();
+    // Whoever is turned away may not live to read the refusal.
+    while ask(request).starts_with("HTTP/1.1 200") {
+        kept.push(running.connect());
+    }
+    assert!(kept.len() >= 4, "connections that are just ending count too: {}", kept.len());
+}
+
+#[test]
 fn a_connection_is_handed_to_whoever_claims_its_first_bytes() {
     let running = Running::start(|_| ());
     let mut stream = running.connect();

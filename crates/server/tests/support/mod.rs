@@ -196,6 +196,8 @@ impl Backend for Store {
 /// A server in this process; dropped with the runtime it runs on.
 pub struct Running {
     pub address: SocketAddr,
+    /// Where [`Shout`] has a port to itself.
+    pub own_address: SocketAddr,
     pub pool: Arc<MemoryPool>,
     pub store: Arc<Store>,
     stop: Option<oneshot::Sender<()>>,
@@ -219,10 +221,13 @@ impl Running {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let store = Arc::new(Store { writes_stopped: AtomicBool::new(false), pool: pool.clone() });
         let _inside = runtime.enter();
-        let bound = Bound::new(&config.listen).unwrap();
+        let bound = Bound::new(&config.listen, "listen").unwrap();
         let log = LogSink::start(std::io::sink()).unwrap();
         let apis = Apis { http: Either(Shout, Echo), streams: vec![Arc::new(Lines)] };
-        let server = Server::new(bound, &config, apis, store.clone(), log);
+        let own = Bound::new(&["127.0.0.1:0".parse().unwrap()], "shout-listen").unwrap();
+        let own_address = own.addresses[0];
+        let server =
+            Server::new(bound, &config, apis, store.clone(), log).with_port(own, Apis::http(Arc::new(Shout)));
         let address = server.addresses()[0];
         let (stop, stopped) = oneshot::channel::<()>();
         let (report, done) = oneshot::channel();
@@ -231,20 +236,22 @@ impl Running {
             let _ = report.send(unfinished);
         });
         drop(_inside);
-        Running { address, pool, store, stop: Some(stop), done, runtime }
+        Running { address, own_address, pool, store, stop: Some(stop), done, runtime }
     }
 
     /// Sends bytes on a connection of their own and reads until the server closes, or a while passed.
     pub fn exchange(&self, request: &[u8]) -> String {
-        let mut stream = self.connect();
+        self.exchange_at(self.address, request)
+    }
+
+    pub fn exchange_at(&self, address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = connect(address);
         let _ = stream.write_all(request);
         read_available(&mut stream)
     }
 
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream
+        connect(self.address)
     }
 
     pub fn get(&self, path: &str) -> String {
@@ -288,4 +295,10 @@ pub fn request(path: &str) -> Request<Full<Bytes>> {
         .header("host", "localhost")
         .body(Full::default())
         .unwrap()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
 }
