@@ -3,44 +3,16 @@
 //! A POST on a feed means, in this order: a query plan, a query, a batch, an upsert, a creation. The order matters,
 //! because clients send plan requests with the headers of queries, and some queries without the content type of one.
 //! Knowing the action before anything is looked up lets a caller be judged by what the request does instead of by its
-//! verb: whether it only reads, and how near a resource token can come to it (`Reach`, see `access`).
+//! verb: whether it only reads, and what kind of grant comes near it (`Demand` and `Reach`, see the engine's `access`).
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 use orrery_engine::ScriptKind;
+use orrery_engine::access::{Demand, Reach};
 
 use crate::errors::{ApiError, Result, Voice};
 use crate::headers::{A_IM, IS_BATCH, IS_PLAN, IS_QUERY, IS_UPSERT};
 use crate::routes::Resource;
-
-/// How near a resource token can come to an action; `access` says which token does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// The account document, which every client reads first: any token.
-    Account,
-    /// Only the keys of the account.
-    Keys,
-    /// Only keys that write, also for reading: an answer about a permission holds a token.
-    Permissions,
-    /// What clients must know about a container: any token for it or for something in it.
-    Properties,
-    /// The container as a whole, whatever its keys.
-    Container,
-    /// A query plan, for which no item is read.
-    Plan,
-    /// Items in pages, from where the request says.
-    Feed,
-    /// Several operations, each under a key of its own.
-    Batch,
-    /// Items under the key of the request, whatever their ids.
-    UnderKey,
-    /// The item that the path names.
-    OneItem,
-    /// A stored procedure, trigger or function as a resource.
-    Script,
-    /// Running the stored procedure that the path names, under the key of the request.
-    Run,
-}
 
 macro_rules! actions {
     ($($action:ident = $name:literal, $access:ident, $reach:ident;)*) => {
@@ -58,11 +30,11 @@ macro_rules! actions {
                 match self { $(Action::$action => actions!(@ $access),)* }
             }
 
-            /// What kind of grant comes near it.
-            pub fn reach(self) -> Reach {
-                match self { $(Action::$action => Reach::$reach,)* }
+            /// What it asks of whoever sends it.
+            pub fn demand(self) -> Demand {
+                let reach = match self { $(Action::$action => Reach::$reach,)* };
+                Demand { reach, reads: self.is_read() }
             }
-
         }
 
         /// The name of everything that a request can want, as it stands in logs and metrics.

@@ -13,8 +13,8 @@
 //! Clients differ in what they sign for the link: the decoded path, the path as sent, or only the last rid in lower
 //! case. The likeliest is tried first, the others only when it fails. Two keys write, two only read. Tokens of the
 //! directory (AAD) are accepted in one form alone, the emulator's, and only while the well-known emulator key is the
-//! account's key; see `aad`. Resource tokens are made and checked here, see `resource_token`; what they open is a
-//! matter of `access`.
+//! account's key; see `aad`. Resource tokens are written and read here, see `resource_token`; making and checking them, and
+//! what they open, is a matter of the engine's `access`.
 
 mod aad;
 mod resource_token;
@@ -27,6 +27,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use http::header::{AUTHORIZATION, DATE};
 use http::{HeaderMap, Method, StatusCode};
+use orrery_engine::access::{Grant, KeySlot, Principal, ResourceTokens, TokenRefused};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -35,9 +36,6 @@ use crate::errors::{ApiError, Result, Voice};
 use crate::headers::X_MS_DATE;
 use crate::http_date;
 use crate::routes::{Path, Resource};
-
-pub use resource_token::Grant;
-use resource_token::{Presented, TokenKey};
 
 /// A date is a few dozen characters; a longer one is refused before it is looked at.
 const DATE_BYTES_MAX: usize = 64;
@@ -54,31 +52,13 @@ const WRONG_TOKEN: &str = "The input authorization token can't serve the request
 const TOKEN_KIND: &str =
     "The type of the authorization token is not accepted by this account. Use a master key.";
 
-/// Who asks.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Caller {
-    /// The holder of one of the account's keys, counted as the keys are listed.
-    Key { place: usize, writes: bool },
-    /// The directory's word, which here is worth as much as the well-known key.
-    Directory,
-    /// Whoever was handed a resource token.
-    Token(Box<Grant>),
-}
-
 pub struct Authorizer {
-    keys: Vec<AccountKey>,
-    /// Which account this is, so that tokens of another one with the same key are no good.
-    account: u32,
+    /// The account's keys, ready to sign.
+    keys: Vec<(KeySlot, Hmac<Sha256>)>,
+    tokens: ResourceTokens,
     /// Whether the well-known key is the account's own: only then are the emulator's directory tokens good.
     emulator: bool,
     skew: Duration,
-}
-
-/// One of the account's keys.
-struct AccountKey {
-    signs: Hmac<Sha256>,
-    /// For resource tokens; only keys that write make them.
-    tokens: Option<TokenKey>,
 }
 
 /// What of a request tells who sent it.
@@ -91,27 +71,20 @@ pub struct Claim<'a> {
 
 impl Authorizer {
     pub fn new(keys: &AccountKeys, account: u32, skew_s: u64) -> Authorizer {
-        let table = [
-            (&keys.primary, true),
-            (&keys.secondary, true),
-            (&keys.primary_readonly, false),
-            (&keys.secondary_readonly, false),
-        ];
-        let keys_usable = table
-            .into_iter()
-            .filter(|(key, _)| !key.is_empty())
-            .map(|(key, writes)| AccountKey {
-                signs: Hmac::new_from_slice(key).expect("HMAC takes keys of any length"),
-                tokens: writes.then(|| TokenKey::derive(key)),
-            })
-            .collect();
+        let signing = |key| Hmac::new_from_slice(key).expect("HMAC takes keys of any length");
+        let tokens = ResourceTokens::new(keys, account, skew_s);
         let well_known = STANDARD.decode(EMULATOR_KEY).expect("the constant is base64");
         let emulator = keys.primary == well_known || keys.secondary == well_known;
-        Authorizer { keys: keys_usable, account, emulator, skew: Duration::from_secs(skew_s) }
+        Authorizer {
+            keys: keys.present().map(|(slot, key)| (slot, signing(key))).collect(),
+            tokens,
+            emulator,
+            skew: Duration::from_secs(skew_s),
+        }
     }
 
     /// Who sent the request; an error when that cannot be told.
-    pub fn recognise(&self, claim: &Claim<'_>) -> Result<Caller> {
+    pub fn recognise(&self, claim: &Claim<'_>) -> Result<Principal> {
         let header = claim.headers.get(AUTHORIZATION).ok_or_else(|| unauthorized(MISSING))?;
         let header = header.to_str().map_err(|_| unauthorized(MALFORMED))?;
         if header.is_empty() {
@@ -129,39 +102,30 @@ impl Authorizer {
                 let now_s = claim.now_ms / 1000;
                 aad::check(token.signature, EMULATOR_KEY, now_s, self.skew.as_secs())
                     .map_err(unauthorized)?;
-                Ok(Caller::Directory)
+                Ok(Principal::Directory)
             }
             _ => Err(unauthorized(TOKEN_KIND)),
         }
     }
 
-    /// A resource token for what the grant says, made under the key of whoever asks for it: with that key it ends.
-    /// `None` for callers that cannot make one.
-    pub fn issue(&self, caller: &Caller, grant: &Grant, random: u32) -> Option<String> {
-        let key = match caller {
-            Caller::Key { place, .. } => self.keys.get(*place)?.tokens.as_ref()?,
-            Caller::Directory => self.keys.iter().find_map(|key| key.tokens.as_ref())?,
-            Caller::Token(_) => return None,
-        };
-        Some(key.issue(&Grant { account: self.account, ..grant.clone() }, random))
+    /// The text of a resource token for what the grant says. `None` for principals that cannot make one.
+    pub fn issue(&self, principal: &Principal, grant: &Grant, random: u32) -> Option<String> {
+        self.tokens.issue(principal, grant, random).map(|token| resource_token::write(&token))
     }
 
-    fn check_token(&self, text: &str, now_ms: u64) -> Result<Caller> {
-        let presented = Presented::parse(text).ok_or_else(|| unauthorized(MALFORMED))?;
-        let grant = presented.verify(self.keys.iter().filter_map(|key| key.tokens.as_ref()));
-        let grant = grant.filter(|grant| grant.account == self.account);
-        let grant = grant.ok_or_else(|| unauthorized(WRONG_TOKEN))?;
-        let time = |second: u32| UNIX_EPOCH + Duration::from_secs(u64::from(second));
-        let (start, end, now) =
-            (time(grant.start_s), time(grant.expiry_s), UNIX_EPOCH + Duration::from_millis(now_ms));
-        // A clock that was set back does not make new tokens useless; the end has no grace.
-        if now + self.skew < start || now >= end {
-            return Err(not_now(start, end, now));
+    fn check_token(&self, text: &str, now_ms: u64) -> Result<Principal> {
+        let token = resource_token::read(text).ok_or_else(|| unauthorized(MALFORMED))?;
+        match self.tokens.verify(&token, now_ms) {
+            Ok(grant) => Ok(Principal::Granted(Box::new(grant))),
+            Err(TokenRefused::NotGenuine) => Err(unauthorized(WRONG_TOKEN)),
+            Err(TokenRefused::NotNow { start_s, expiry_s }) => {
+                let time = |second: u32| UNIX_EPOCH + Duration::from_secs(u64::from(second));
+                Err(not_now(time(start_s), time(expiry_s), UNIX_EPOCH + Duration::from_millis(now_ms)))
+            }
         }
-        Ok(Caller::Token(Box::new(grant)))
     }
 
-    fn check_signature(&self, signature: &str, claim: &Claim<'_>) -> Result<Caller> {
+    fn check_signature(&self, signature: &str, claim: &Claim<'_>) -> Result<Principal> {
         let dates = Dates::of(claim.headers)?;
         // The decoder asks for room for its estimate of the length, not for the length.
         let mut given = [0u8; SIGNATURE_BYTES + 2];
@@ -170,26 +134,32 @@ impl Authorizer {
             return Err(unauthorized(MALFORMED));
         }
         let given = &given[..SIGNATURE_BYTES];
-        let place = self.signer_of(given, claim, &dates).ok_or_else(|| wrong_signature(claim, &dates))?;
+        let slot = self.signer_of(given, claim, &dates).ok_or_else(|| wrong_signature(claim, &dates))?;
         self.check_date(&dates, claim.now_ms)?;
-        Ok(Caller::Key { place, writes: self.keys[place].tokens.is_some() })
+        Ok(Principal::Key(slot))
     }
 
-    /// The place of the key that made the signature.
-    fn signer_of(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>) -> Option<usize> {
+    /// The key that made the signature.
+    fn signer_of(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>) -> Option<KeySlot> {
         // Offers are addressed by rid alone, everything else usually by name.
         if claim.path.resource != Resource::Offer
-            && let Some(place) = self.matching(given, claim, dates, Link::Segments(claim.path))
+            && let Some(slot) = self.matching(given, claim, dates, Link::Segments(claim.path))
         {
-            return Some(place);
+            return Some(slot);
         }
         let others = [claim.path.rid_link(), Some(claim.path.link()), Some(claim.path.raw_link())];
         others.into_iter().flatten().find_map(|link| self.matching(given, claim, dates, Link::Text(&link)))
     }
 
-    fn matching(&self, given: &[u8], claim: &Claim<'_>, dates: &Dates<'_>, link: Link<'_>) -> Option<usize> {
-        self.keys.iter().position(|key| {
-            let mut mac = key.signs.clone();
+    fn matching(
+        &self,
+        given: &[u8],
+        claim: &Claim<'_>,
+        dates: &Dates<'_>,
+        link: Link<'_>,
+    ) -> Option<KeySlot> {
+        let signed = |key: &Hmac<Sha256>| {
+            let mut mac = key.clone();
             mac.update(verb(claim.method).as_bytes());
             mac.update(b"\n");
             mac.update(claim.path.resource_type.as_bytes());
@@ -202,7 +172,8 @@ impl Authorizer {
             mac.update(b"\n");
             let made = mac.finalize().into_bytes();
             bool::from(made.ct_eq(given))
-        })
+        };
+        self.keys.iter().find(|(_, key)| signed(key)).map(|(slot, _)| *slot)
     }
 
     fn check_date(&self, dates: &Dates<'_>, now_ms: u64) -> Result<()> {

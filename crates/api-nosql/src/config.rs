@@ -1,13 +1,10 @@
 //! What one API instance is told at start: keys, consistency, names.
-//!
-//! Keys are raw bytes here; whoever reads them from flags or files undoes their base64. An empty key is an absent
-//! key: it is never compared with anything, because a signature made with an empty key would be a signature that
-//! everybody can make.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_budget::MemoryPool;
+pub use orrery_engine::AccountKeys;
 use orrery_engine::ConsistencyLevel;
 
 /// The well-known key of the vendor's emulator, in its base64 form. It is a convention for development, not a secret.
@@ -22,22 +19,6 @@ pub const QUERY_PAGE_TIME_DEFAULT: Duration = Duration::from_secs(5);
 
 /// How long a request may take to be answered, unless the configuration says otherwise.
 pub const REQUEST_TIME_DEFAULT: Duration = Duration::from_secs(60);
-
-/// The four master keys of an account.
-#[derive(Clone, Default)]
-pub struct AccountKeys {
-    pub primary: Vec<u8>,
-    pub secondary: Vec<u8>,
-    pub primary_readonly: Vec<u8>,
-    pub secondary_readonly: Vec<u8>,
-}
-
-// A key that is printed by accident is a key that has leaked.
-impl std::fmt::Debug for AccountKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AccountKeys(…)")
-    }
-}
 
 /// Who merges the answers of several partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,15 +50,4 @@ pub struct ServiceConfig {
     pub memory: Arc<MemoryPool>,
     /// What one script may take.
     pub scripts: orrery_script::Limits,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_do_not_show_in_debug_output() {
-        let keys = AccountKeys { primary: b"topsecret".to_vec(), ..AccountKeys::default() };
-        assert!(!format!("{keys:?}").contains("topsecret"));
-    }
 }

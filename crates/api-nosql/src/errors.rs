@@ -163,13 +163,16 @@ impl ApiError {
         code(self.status)
     }
 
-    /// What the engine said, in the words of the wire.
     /// Whether the client's map of ranges is old.
     pub fn is_range_gone(&self) -> bool {
         self.status == StatusCode::GONE && self.substatus == 1002
     }
 
+    /// What the engine said, in the words of the wire.
     pub fn from_engine(error: EngineError, plane: Plane) -> ApiError {
+        if error.kind == Kind::AccessDenied {
+            return crate::access::insufficient();
+        }
         let (status, substatus) = status_of(error.kind);
         let (voice, message) = match (error.kind, plane) {
             (Kind::NotFound, Plane::Items) => (Voice::Entity, ENTITY_NOT_FOUND.to_owned()),
@@ -289,7 +292,7 @@ pub fn status_of(kind: Kind) -> (StatusCode, u32) {
         Kind::RangeGone => (StatusCode::GONE, substatus::RANGE_GONE),
         Kind::SessionAhead => (StatusCode::NOT_FOUND, substatus::SESSION_AHEAD),
         Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, 0),
-        Kind::Forbidden => (StatusCode::FORBIDDEN, 0),
+        Kind::Forbidden | Kind::AccessDenied => (StatusCode::FORBIDDEN, 0),
         Kind::PartitionFull => (StatusCode::FORBIDDEN, substatus::PARTITION_FULL),
         Kind::Throttled { .. } => (StatusCode::TOO_MANY_REQUESTS, substatus::THROTTLED),
         Kind::Conflict => (StatusCode::from_u16(RETRY_WITH).expect("449 is in range"), 0),

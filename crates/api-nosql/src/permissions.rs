@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
+use orrery_engine::access::{Grant, TOKEN_LIFETIME_S, TOKEN_LIFETIME_S_DEFAULT};
 use orrery_engine::{Database, PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, Ref, User};
 use orrery_model::PartitionKey;
 use serde_json::Value;
 
-use crate::access::{self, GrantedLink};
+use crate::access;
 use crate::actions::Action;
-use crate::auth::Grant;
 use crate::errors::{ApiError, INPUT_INVALID, Result};
 use crate::headers::{self, Answer, At, EXPIRY_SECONDS};
 use crate::resource_feed::{Entry, Feed, list_after};
@@ -22,11 +22,6 @@ use crate::service::Context;
 use crate::users::{self, failed};
 use crate::write::{push_json_string, push_u64};
 use crate::{body, scope};
-
-/// How long a token is good for, in seconds.
-const LIFETIME_S_DEFAULT: u32 = 3_600;
-const LIFETIME_S_MIN: u32 = 600;
-const LIFETIME_S_MAX: u32 = 18_000;
 
 /// What the service charges for a change of the catalog, and for a look at it.
 const CHANGE_RU: f64 = 4.95;
@@ -131,7 +126,7 @@ fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
     let mode_name = text("permissionMode")?;
     let mode = PermissionMode::parse(mode_name).ok_or_else(|| ApiError::bad_request(INPUT_INVALID))?;
     let resource = text("resource")?;
-    if GrantedLink::literal(resource).is_none() {
+    if access::granted(resource, false).is_none() {
         return Err(ApiError::bad_request(INPUT_INVALID));
     }
     let partition_key = partition_key(&body)?;
@@ -189,19 +184,20 @@ impl<'a> Issuer<'a> {
 
     /// A token for the permission; empty for a caller that can make none, and none such comes this far.
     fn token(&self, permission: &Permission) -> String {
-        let grant = Grant {
-            account: self.context.account().number(),
+        let definition = &permission.definition;
+        let granted = access::granted(&definition.resource, definition.escaped).map(|resource| Grant {
             database: self.database.number,
             user: self.user.number,
             permission: permission.number,
-            mode: permission.definition.mode,
+            mode: definition.mode,
             start_s: self.start_s,
             expiry_s: self.expiry_s,
-            resource: access::of_token(&permission.definition.resource, permission.definition.escaped),
-            partition_key: permission.definition.partition_key.clone(),
-        };
+            resource,
+            partition_key: definition.partition_key.clone(),
+        });
         let random = self.context.account().env().random_u64() as u32;
-        self.context.service.authorizer.issue(self.context.caller, &grant, random).unwrap_or_default()
+        let authorizer = &self.context.service.authorizer;
+        granted.and_then(|grant| authorizer.issue(self.context.principal, &grant, random)).unwrap_or_default()
     }
 
     /// The service's members.
@@ -251,10 +247,10 @@ fn owned(answer: Answer, database: &Database, user: &User) -> Answer {
 /// How long the tokens of a request are to be good for. The service's gateway refuses what is too long or no number, and
 /// its catalog what is too short, each in its own words.
 fn lifetime_s(header: Option<&str>) -> Result<u32> {
-    let Some(text) = header else { return Ok(LIFETIME_S_DEFAULT) };
+    let Some(text) = header else { return Ok(TOKEN_LIFETIME_S_DEFAULT) };
     match text.trim().parse::<u32>() {
-        Ok(seconds) if (LIFETIME_S_MIN..=LIFETIME_S_MAX).contains(&seconds) => Ok(seconds),
-        Ok(seconds) if seconds < LIFETIME_S_MIN => Err(ApiError::bad_request(INPUT_INVALID)),
+        Ok(seconds) if TOKEN_LIFETIME_S.contains(&seconds) => Ok(seconds),
+        Ok(seconds) if seconds < *TOKEN_LIFETIME_S.start() => Err(ApiError::bad_request(INPUT_INVALID)),
         _ => Err(ApiError::refused(format!(
             "Value '{text}' specified for the header 'x-ms-documentdb-expiry-seconds' is invalid."
         ))),

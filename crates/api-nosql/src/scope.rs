@@ -7,7 +7,6 @@ use http::header::USER_AGENT;
 use orrery_engine::{Error, Kind, Scope};
 use orrery_model::{Epk, PartitionKey};
 
-use crate::access;
 use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{CUSTOM_USER_AGENT, END_EPK, PARTITION_KEY, RANGE_ID, READ_KEY_TYPE, START_EPK};
 use crate::service::{Context, Target};
@@ -38,47 +37,8 @@ pub fn parse_key(text: &str) -> Result<PartitionKey> {
 /// The scope of a feed, a query or a change feed.
 pub fn of_request(context: &Context<'_>, target: &Target) -> Result<Scope> {
     let scope = asked_for(context, target)?;
-    match context.limits.key() {
-        None => Ok(scope),
-        Some(granted) => within(target, scope, granted),
-    }
-}
-
-/// The scope, if all of it lies under the granted key.
-fn within(target: &Target, scope: Scope, granted: &PartitionKey) -> Result<Scope> {
-    let engine = |error| ApiError::from_engine(error, Plane::Items);
-    match scope {
-        Scope::Key(key) if key.0.starts_with(&granted.0) => Ok(Scope::Key(key)),
-        Scope::Epk { min, max, range } => {
-            let (start, end) = target.container.span(granted).map_err(engine)?;
-            let inside = min >= start && (max <= end || min == start && max == after(&start));
-            if !inside {
-                return Err(access::insufficient());
-            }
-            if granted.0.len() < target.container.definition().partition_key.paths.len() {
-                return Ok(Scope::Epk { min, max: max.min(end), range });
-            }
-            // A client with an old map of ranges must still be told so.
-            if let Some(range) = range {
-                target.container.check_range(range).map_err(engine)?;
-            }
-            // Keys can share a hash; the key itself is what was granted.
-            Ok(Scope::Key(granted.clone()))
-        }
-        _ => Err(access::insufficient()),
-    }
-}
-
-/// The next effective key of the same length: some clients write the span of one key as `[key, key + 1)`.
-fn after(epk: &Epk) -> Epk {
-    let mut bytes = epk.0.clone();
-    for byte in bytes.iter_mut().rev() {
-        *byte = byte.wrapping_add(1);
-        if *byte != 0 {
-            break;
-        }
-    }
-    Epk(bytes)
+    let within = context.limits.scope(&target.container, scope);
+    within.map_err(|error| ApiError::from_engine(error, Plane::Items))
 }
 
 fn asked_for(context: &Context<'_>, target: &Target) -> Result<Scope> {
@@ -198,14 +158,6 @@ mod tests {
         assert_eq!(range_id("AAAAAYAAAAI=,12").unwrap(), 12);
         let error = range_id("x").unwrap_err();
         assert_eq!((error.status.as_u16(), error.substatus), (410, 1002));
-    }
-
-    #[test]
-    fn the_next_effective_key_carries() {
-        let epk = |hex: &str| Epk::from_hex(hex).unwrap();
-        assert_eq!(after(&epk("0AFF")), epk("0B00"));
-        assert_eq!(after(&epk("0A01")), epk("0A02"));
-        assert_eq!(after(&Epk::MIN), Epk::MIN);
     }
 
     #[test]

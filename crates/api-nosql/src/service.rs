@@ -1,8 +1,8 @@
 //! One request from decoded HTTP to an answer: route, decide, authorize, act, render.
 //!
 //! ```text
-//! path ── routes ── Path ── actions ── Action ── auth ── Caller ── access ── Limits ── databases, items … ── Answer
-//!                     └───────────── every step may end in an ApiError, which is rendered as JSON ──────────┘
+//! path ── routes ── Path ── actions ── Action ── auth ── Principal ── access ── Limits ── databases, items … ── Answer
+//!                     └──────────── every step may end in an ApiError, which is rendered as JSON ──────────────┘
 //! ```
 //!
 //! Nothing here knows a socket or a runtime; the server hands in a whole request and gets a whole response. Paths are
@@ -18,12 +18,13 @@ use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
+use orrery_engine::access::{Limits, Principal};
 use orrery_engine::faults::{Asked, Effect, LostHalf};
 use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, Ref, ResultCache};
 
-use crate::access::{self, Limits};
+use crate::access;
 use crate::actions::{self, Action};
-use crate::auth::{Authorizer, Caller, Claim};
+use crate::auth::{Authorizer, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
 use crate::faults;
@@ -92,7 +93,7 @@ impl HttpApi for Service {
 pub(crate) struct Context<'a> {
     pub service: &'a Service,
     pub action: Action,
-    pub caller: &'a Caller,
+    pub principal: &'a Principal,
     /// What the caller may not touch although the action is permitted. Applied in `scope`.
     pub limits: &'a Limits,
     pub path: &'a Path<'a>,
@@ -154,12 +155,12 @@ impl Service {
                     operation = action.name();
                     match self.admit(action, &parts.method, path, &parts.headers, now_ms) {
                         Err(error) => Err(error),
-                        Ok((caller, limits)) => {
+                        Ok((principal, limits)) => {
                             let deadline = started.checked_add(self.config.request_time);
                             let context = Context {
                                 service: self,
                                 action,
-                                caller: &caller,
+                                principal: &principal,
                                 limits: &limits,
                                 path,
                                 headers: &parts.headers,
@@ -250,7 +251,7 @@ impl Service {
         path: &Path<'_>,
         headers: &HeaderMap,
         now_ms: u64,
-    ) -> Result<Caller> {
+    ) -> Result<Principal> {
         self.authorizer.recognise(&Claim { method, path, headers, now_ms })
     }
 
@@ -262,10 +263,10 @@ impl Service {
         path: &Path<'_>,
         headers: &HeaderMap,
         now_ms: u64,
-    ) -> Result<(Caller, Limits)> {
-        let caller = self.recognise(method, path, headers, now_ms)?;
-        let limits = access::permit(&self.account, &caller, &access::Request { action, path, headers })?;
-        Ok((caller, limits))
+    ) -> Result<(Principal, Limits)> {
+        let principal = self.recognise(method, path, headers, now_ms)?;
+        let limits = access::permit(&self.account, &principal, &access::Request { action, path, headers })?;
+        Ok((principal, limits))
     }
 
     /// The client's own id for the request, or a new one.

@@ -39,7 +39,10 @@ pub enum Kind {
     /// The session token names a change that this partition has not seen.
     SessionAhead,
     TooLarge,
+    /// A quota is used up.
     Forbidden,
+    /// Whoever asks may not do this: see `access`.
+    AccessDenied,
     /// A logical partition or a fixed container has reached its size limit.
     PartitionFull,
     Throttled {

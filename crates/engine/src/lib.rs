@@ -10,7 +10,7 @@
 //! ```
 //!
 //! - `account`, `catalog/`: what exists, durably, and who changes it.
-//! - `access`: users and permissions.
+//! - `access/`: users and permissions, resource tokens, and who may do what.
 //! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`: a handle with routing; items, feeds and batches go through it.
@@ -51,7 +51,8 @@ pub mod sweeper;
 pub mod throughput;
 
 pub use access::{
-    PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, RESOURCE_BYTES_MAX, USERS_MAX, User,
+    AccountKeys, PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, RESOURCE_BYTES_MAX,
+    USERS_MAX, User,
 };
 pub use account::{Account, Database, DatabaseIdentity, Ref};
 pub use attachment::{

@@ -26,7 +26,7 @@ struct Attempt {
     now_ms: u64,
 }
 
-const WRITER: Caller = Caller::Key { place: 0, writes: true };
+const WRITER: Principal = Principal::Key(KeySlot::Primary);
 
 impl Attempt {
     fn new(method: Method, path: &'static str, signed: &str) -> Attempt {
@@ -42,7 +42,7 @@ impl Attempt {
         }
     }
 
-    fn run(&self) -> std::result::Result<Caller, (u16, String)> {
+    fn run(&self) -> std::result::Result<Principal, (u16, String)> {
         let mut headers = HeaderMap::new();
         if let Some(text) = &self.authorization {
             headers.insert(AUTHORIZATION, HeaderValue::from_str(text).unwrap());
@@ -146,14 +146,14 @@ fn a_request_without_a_date_is_401() {
 #[test]
 fn each_key_is_recognised_by_its_place() {
     type Slot = fn(&mut AccountKeys) -> &mut Vec<u8>;
-    let slots: [(Slot, bool); 4] = [
-        (|keys| &mut keys.primary, true),
-        (|keys| &mut keys.secondary, true),
-        (|keys| &mut keys.primary_readonly, false),
-        (|keys| &mut keys.secondary_readonly, false),
+    let slots: [(Slot, KeySlot); 4] = [
+        (|keys| &mut keys.primary, KeySlot::Primary),
+        (|keys| &mut keys.secondary, KeySlot::Secondary),
+        (|keys| &mut keys.primary_readonly, KeySlot::PrimaryReadonly),
+        (|keys| &mut keys.secondary_readonly, KeySlot::SecondaryReadonly),
     ];
     let text = format!("get\ndbs\ndbs/d\n{}\n\n", EXAMPLE_DATE.to_lowercase());
-    for (place, (slot, writes)) in slots.iter().enumerate() {
+    for (slot, expected) in &slots {
         let mut attempt = Attempt::new(Method::GET, "/dbs/d", &text);
         let key = std::mem::take(&mut attempt.keys.primary);
         // Every slot holds a key of its own, the one under test holds the signer's.
@@ -161,7 +161,7 @@ fn each_key_is_recognised_by_its_place() {
             *fill(&mut attempt.keys) = vec![n as u8 + 1; 64];
         }
         *slot(&mut attempt.keys) = key;
-        assert_eq!(attempt.run(), Ok(Caller::Key { place, writes: *writes }));
+        assert_eq!(attempt.run(), Ok(Principal::Key(*expected)));
     }
 }
 
@@ -208,39 +208,38 @@ fn the_emulators_directory_token_is_good_only_with_the_well_known_key() {
 
 fn grant() -> Grant {
     Grant {
-        account: 0,
         database: 2,
         user: 3,
         permission: 4,
         mode: orrery_engine::PermissionMode::Read,
         start_s: (EXAMPLE_MS / 1000) as u32,
         expiry_s: (EXAMPLE_MS / 1000) as u32 + 600,
-        resource: "dbs/d/colls/c".to_owned(),
+        resource: crate::access::granted("dbs/d/colls/c", false).unwrap(),
         partition_key: None,
     }
 }
 
-/// A token made by the key at `place` of account 1.
-fn resource_token(keys: &AccountKeys, place: usize) -> Option<String> {
-    Authorizer::new(keys, 1, 900).issue(&Caller::Key { place, writes: true }, &grant(), 7)
+/// A token made by a key of account 1.
+fn resource_token(keys: &AccountKeys, slot: KeySlot) -> Option<String> {
+    Authorizer::new(keys, 1, 900).issue(&Principal::Key(slot), &grant(), 7)
 }
 
 #[test]
 fn a_resource_token_is_recognised_with_or_without_encoding() {
     let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
-    let token = resource_token(&attempt.keys, 0).unwrap();
+    let token = resource_token(&attempt.keys, KeySlot::Primary).unwrap();
     attempt.date = None;
     for text in [token.clone(), encode(&token), token.replace("ver=1&", "ver=1.0&")] {
         attempt.authorization = Some(text);
-        let Ok(Caller::Token(got)) = attempt.run() else { panic!("{:?}", attempt.run()) };
-        assert_eq!(*got, Grant { account: 1, ..grant() });
+        let Ok(Principal::Granted(got)) = attempt.run() else { panic!("{:?}", attempt.run()) };
+        assert_eq!(*got, grant());
     }
 }
 
 #[test]
 fn a_resource_token_ends_with_its_time() {
     let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
-    attempt.authorization = resource_token(&attempt.keys, 0);
+    attempt.authorization = resource_token(&attempt.keys, KeySlot::Primary);
     for (later_ms, good) in
         [(-900_000_i64, true), (-900_001, false), (0, true), (599_999, true), (600_000, false)]
     {
@@ -260,7 +259,7 @@ fn a_resource_token_ends_with_its_time() {
 fn a_resource_token_ends_with_the_key_it_was_made_under() {
     let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
     attempt.keys.secondary = vec![9; 64];
-    attempt.authorization = resource_token(&attempt.keys, 1);
+    attempt.authorization = resource_token(&attempt.keys, KeySlot::Secondary);
     assert!(attempt.run().is_ok());
     attempt.keys.primary = vec![8; 64];
     assert!(attempt.run().is_ok(), "the other key was changed");
@@ -277,19 +276,19 @@ fn a_resource_token_ends_with_the_key_it_was_made_under() {
 #[test]
 fn a_resource_token_is_good_for_its_account_alone() {
     let mut attempt = Attempt::new(Method::GET, "/dbs/d/colls/c", "");
-    let caller = Caller::Key { place: 0, writes: true };
-    attempt.authorization = Authorizer::new(&attempt.keys, 2, 900).issue(&caller, &grant(), 7);
+    attempt.authorization = Authorizer::new(&attempt.keys, 2, 900).issue(&WRITER, &grant(), 7);
     assert_eq!(attempt.run().unwrap_err().0, 401);
 }
 
 #[test]
 fn only_keys_that_write_make_tokens() {
     let keys = AccountKeys { primary: vec![1; 64], primary_readonly: vec![3; 64], ..AccountKeys::default() };
-    assert!(resource_token(&keys, 0).is_some());
-    assert!(resource_token(&keys, 1).is_none(), "the read-only key is the second that is there");
+    assert!(resource_token(&keys, KeySlot::Primary).is_some());
+    assert!(resource_token(&keys, KeySlot::Secondary).is_none(), "it is not there");
+    assert!(resource_token(&keys, KeySlot::PrimaryReadonly).is_none());
     let authorizer = Authorizer::new(&keys, 1, 900);
-    assert!(authorizer.issue(&Caller::Directory, &grant(), 7).is_some());
-    assert!(authorizer.issue(&Caller::Token(Box::new(grant())), &grant(), 7).is_none());
+    assert!(authorizer.issue(&Principal::Directory, &grant(), 7).is_some());
+    assert!(authorizer.issue(&Principal::Granted(Box::new(grant())), &grant(), 7).is_none());
 }
 
 #[test]
