@@ -128,9 +128,7 @@ impl Place {
         let reply = self.read(context)?;
         let name = self.name(context);
         let found = self.attachments(&reply.item)?.into_iter().find(|one| name.names(one));
-        let attachment = found.ok_or_else(|| {
-            self.failed(Error::new(orrery_engine::Kind::NotFound, NOT_FOUND).charged(reply.charge_ru))
-        })?;
+        let attachment = found.ok_or_else(|| self.failed(Error::not_found().charged(reply.charge_ru)))?;
         Ok((reply, attachment))
     }
 
@@ -236,8 +234,6 @@ impl Place {
         })
     }
 }
-
-const NOT_FOUND: &str = "Entity with the specified id does not exist in the system. More info: https://aka.ms/cosmosdb-tsg-not-found";
 
 /// Whether the body is the media themselves.
 fn is_upload(context: &Context<'_>) -> bool {

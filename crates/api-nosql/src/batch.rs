@@ -15,7 +15,7 @@ use orrery_engine::{BATCH_OPERATIONS_MAX, BatchReply, Kind, Operation, Operation
 use orrery_model::{DocWriter, Kind as ValueKind, ParseOptions, PartitionKey, Raw, parse_json};
 
 use crate::errors::{
-    ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Plane, Result, status_of, substatus,
+    ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Plane, Result, status_of, substatus, words,
 };
 use crate::headers::{self, Answer, BATCH_ATOMIC, BATCH_CONTINUE, RANGE_ID};
 use crate::item_json::{SYSTEM_PROPERTIES, size_hint, write_etag, write_item};
@@ -223,7 +223,12 @@ fn encode_result(out: &mut Vec<u8>, target: &Target, result: &OperationResult, s
                 _ => None,
             };
             // A bad operation says what is bad about it; the other codes speak for themselves.
-            let message = (status == StatusCode::BAD_REQUEST).then_some(error.message.as_str());
+            let words = match error.kind {
+                // About the key of an operation, which does not come in a header.
+                Kind::PartitionKeyTooShort | Kind::PartitionKeyTooLong => Some(KEY_MISMATCH),
+                kind => words(kind, Plane::Items),
+            };
+            let message = (status == StatusCode::BAD_REQUEST).then_some(words.unwrap_or(&error.message));
             (status.as_u16(), substatus, message, retry_after_ms)
         }
     };

@@ -31,6 +31,12 @@ pub const ENTITY_PRECONDITION: &str =
 pub const PAYLOAD_INVALID: &str =
     "The request payload is invalid. Ensure to provide a valid request payload.";
 pub const INPUT_INVALID: &str = "One of the specified inputs is invalid";
+/// The words for a resource that is not there, a name that is taken, and an etag that is not the current one.
+pub const NOT_FOUND: &str = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found";
+pub const ALREADY_EXISTS: &str = "Resource with specified id, name, or unique index already exists.";
+pub const PRECONDITION_FAILED: &str = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed";
+const KEY_OF_ITEM: &str = "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value";
+const KEY_TOO_LONG: &str = "The partition key supplied in x-ms-partitionkey header has more components than defined in the the collection.";
 pub const KEY_TOO_SHORT: &str = "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
 pub const KEY_MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document.";
 pub const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
@@ -174,14 +180,17 @@ impl ApiError {
             return crate::access::insufficient();
         }
         let (status, substatus) = status_of(error.kind);
-        let (voice, message) = match (error.kind, plane) {
-            (Kind::NotFound, Plane::Items) => (Voice::Entity, ENTITY_NOT_FOUND.to_owned()),
-            (Kind::AlreadyExists | Kind::UniqueKeyViolated, Plane::Items) => {
-                (Voice::Entity, ENTITY_EXISTS.to_owned())
-            }
-            (Kind::PreconditionFailed, Plane::Items) => (Voice::Entity, ENTITY_PRECONDITION.to_owned()),
-            (Kind::SessionAhead, _) => (Voice::Entity, error.message),
-            _ => (Voice::Partition, error.message),
+        let voice = match (error.kind, plane) {
+            (Kind::SessionAhead, _) => Voice::Entity,
+            (
+                Kind::NotFound | Kind::AlreadyExists | Kind::UniqueKeyViolated | Kind::PreconditionFailed,
+                Plane::Items,
+            ) => Voice::Entity,
+            _ => Voice::Partition,
+        };
+        let message = match words(error.kind, plane) {
+            Some(words) => words.to_owned(),
+            None => error.message,
         };
         let retry_after_ms = match error.kind {
             Kind::Throttled { retry_after_ms } => Some(retry_after_ms),
@@ -275,6 +284,24 @@ pub fn errors_json(message: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// The service's words for a kind of error, where they are always the same. `None`: the engine's message says it.
+pub fn words(kind: Kind, plane: Plane) -> Option<&'static str> {
+    match (kind, plane) {
+        (Kind::NotFound, Plane::Items) => Some(ENTITY_NOT_FOUND),
+        (Kind::NotFound, Plane::Resources) | (Kind::OwnerNotFound, _) => Some(NOT_FOUND),
+        (Kind::AlreadyExists, Plane::Items) | (Kind::UniqueKeyViolated, _) => Some(ENTITY_EXISTS),
+        (Kind::AlreadyExists, Plane::Resources) => Some(ALREADY_EXISTS),
+        (Kind::PreconditionFailed, Plane::Items) | (Kind::PatchConditionFailed, _) => {
+            Some(ENTITY_PRECONDITION)
+        }
+        (Kind::PreconditionFailed, Plane::Resources) => Some(PRECONDITION_FAILED),
+        (Kind::PartitionKeyMismatch, _) => Some(KEY_OF_ITEM),
+        (Kind::PartitionKeyTooShort, _) => Some(KEY_TOO_SHORT),
+        (Kind::PartitionKeyTooLong, _) => Some(KEY_TOO_LONG),
+        _ => None,
+    }
+}
+
 /// The one mapping from what went wrong to what a client sees.
 pub fn status_of(kind: Kind) -> (StatusCode, u32) {
     match kind {
@@ -287,7 +314,9 @@ pub fn status_of(kind: Kind) -> (StatusCode, u32) {
         Kind::PatchConditionFailed => (StatusCode::PRECONDITION_FAILED, substatus::PATCH_CONDITION),
         Kind::NotModified => (StatusCode::NOT_MODIFIED, 0),
         Kind::BadRequest => (StatusCode::BAD_REQUEST, 0),
-        Kind::PartitionKeyMismatch => (StatusCode::BAD_REQUEST, substatus::PARTITION_KEY_MISMATCH),
+        Kind::PartitionKeyMismatch | Kind::PartitionKeyTooShort | Kind::PartitionKeyTooLong => {
+            (StatusCode::BAD_REQUEST, substatus::PARTITION_KEY_MISMATCH)
+        }
         Kind::StaleContainer => (StatusCode::BAD_REQUEST, substatus::STALE_CONTAINER),
         Kind::RangeGone => (StatusCode::GONE, substatus::RANGE_GONE),
         Kind::SessionAhead => (StatusCode::NOT_FOUND, substatus::SESSION_AHEAD),
@@ -375,6 +404,67 @@ mod tests {
         let resource = ApiError::from_engine(EngineError::not_found(), Plane::Resources);
         assert!(body(&resource).contains("Resource Not Found"));
         assert_eq!(resource.charge_ru, Some(2.0));
+    }
+
+    /// Clients look for these, whatever the engine calls them.
+    #[test]
+    fn kinds_with_words_of_their_own_have_the_services() {
+        for (kind, plane, status, words) in [
+            (
+                Kind::OwnerNotFound,
+                Plane::Items,
+                404,
+                "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found",
+            ),
+            (
+                Kind::AlreadyExists,
+                Plane::Items,
+                409,
+                "Entity with the specified id already exists in the system.",
+            ),
+            (
+                Kind::AlreadyExists,
+                Plane::Resources,
+                409,
+                "Resource with specified id, name, or unique index already exists.",
+            ),
+            (
+                Kind::UniqueKeyViolated,
+                Plane::Items,
+                409,
+                "Entity with the specified id already exists in the system.",
+            ),
+            (Kind::PatchConditionFailed, Plane::Items, 412, ENTITY_PRECONDITION),
+            (
+                Kind::PreconditionFailed,
+                Plane::Resources,
+                412,
+                "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed",
+            ),
+            (
+                Kind::PartitionKeyTooShort,
+                Plane::Items,
+                400,
+                "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.",
+            ),
+            (
+                Kind::PartitionKeyTooLong,
+                Plane::Items,
+                400,
+                "The partition key supplied in x-ms-partitionkey header has more components than defined in the the collection.",
+            ),
+            (
+                Kind::PartitionKeyMismatch,
+                Plane::Items,
+                400,
+                "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value",
+            ),
+        ] {
+            let error = ApiError::from_engine(EngineError::new(kind, "said otherwise"), plane);
+            assert_eq!((error.status.as_u16(), error.message.as_str()), (status, words), "{kind:?}");
+        }
+        let denied = ApiError::from_engine(EngineError::new(Kind::AccessDenied, "no"), Plane::Items);
+        assert_eq!((denied.status.as_u16(), denied.voice, denied.charge_ru), (403, Voice::Gateway, None));
     }
 
     #[test]

@@ -37,9 +37,6 @@ use crate::ranges::{RangeInfo, RangeMap, Slot};
 use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
 
-/// What the service says when a key has fewer values than the container's definition has paths.
-const KEY_TOO_SHORT: &str = "The partition key supplied in x-ms-partitionkey header has fewer components than defined in the the collection.";
-const KEY_TOO_LONG: &str = "The partition key supplied in x-ms-partitionkey header has more components than defined in the the collection.";
 /// How often one request is routed again because the map has changed under it.
 const ROUTES_MAX: usize = 16;
 
@@ -365,7 +362,7 @@ impl Container {
         let definition = self.definition();
         let paths = definition.partition_key.paths.len();
         if key.0.len() > paths {
-            return Err(Error::new(Kind::PartitionKeyMismatch, KEY_TOO_LONG));
+            return Err(Error::key_too_long());
         }
         Ok(definition.partition_key.effective_prefix(key))
     }
@@ -425,10 +422,10 @@ impl Container {
         if !(definition.system_key && key.0.is_empty()) {
             let paths = definition.paths.len();
             if key.0.len() < paths {
-                return Err(Error::new(Kind::PartitionKeyMismatch, KEY_TOO_SHORT));
+                return Err(Error::key_too_short());
             }
             if key.0.len() > paths {
-                return Err(Error::new(Kind::PartitionKeyMismatch, KEY_TOO_LONG));
+                return Err(Error::key_too_long());
             }
         }
         let epk = definition.effective(key);

@@ -1,12 +1,12 @@
 //! What can go wrong, by what the caller can do about it.
 //!
 //! `Kind` is closed on purpose: every api maps it in one exhaustive `match`, so a new kind does not compile until
-//! each wire has decided what it looks like there. `message` is for the client and carries no secrets; `cause` is
-//! for the log and is never sent.
+//! each wire has decided what it looks like there. `message` says it in plain words, carries no secrets and knows no
+//! protocol; an API whose clients look for other words has them by kind. `cause` is for the log and is never sent.
 
 use orrery_storage::StoreError;
 
-/// An error of the engine. `Display` is the message for the client.
+/// An error of the engine. `Display` is the message.
 #[derive(Debug)]
 pub struct Error {
     pub kind: Kind,
@@ -32,6 +32,10 @@ pub enum Kind {
     BadRequest,
     /// The key given with the request is not the key inside the item.
     PartitionKeyMismatch,
+    /// The key has fewer values than the container's definition has paths.
+    PartitionKeyTooShort,
+    /// The key has more values than the container's definition has paths.
+    PartitionKeyTooLong,
     /// The request was meant for an earlier container of the same name.
     StaleContainer,
     /// The partition key range does not exist any more; the client must read the map of ranges again.
@@ -39,7 +43,7 @@ pub enum Kind {
     /// The session token names a change that this partition has not seen.
     SessionAhead,
     TooLarge,
-    /// A quota is used up.
+    /// A quota is used up, or what is to be changed never changes.
     Forbidden,
     /// Whoever asks may not do this: see `access`.
     AccessDenied,
@@ -62,13 +66,6 @@ pub enum Kind {
     Internal,
 }
 
-/// The service's text for a resource that is not there.
-pub const NOT_FOUND: &str = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found";
-/// The service's text for a name or id that is taken.
-pub const ALREADY_EXISTS: &str = "Resource with specified id, name, or unique index already exists.";
-/// The service's text for an etag that is not the current one.
-pub const PRECONDITION_FAILED: &str = "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed";
-
 /// Stored bytes fail their checks: what they hold cannot be served, and everything else is.
 pub const DAMAGED: &str = "The stored data that this request needs is damaged. Stop the server and run `orrery check` on its data directory.";
 
@@ -82,19 +79,33 @@ impl Error {
     }
 
     pub fn not_found() -> Error {
-        Error::new(Kind::NotFound, NOT_FOUND)
+        Error::new(Kind::NotFound, "There is no such resource.")
     }
 
     pub fn owner_not_found() -> Error {
-        Error::new(Kind::OwnerNotFound, NOT_FOUND)
+        Error::new(Kind::OwnerNotFound, "There is no such database or container.")
     }
 
     pub fn already_exists() -> Error {
-        Error::new(Kind::AlreadyExists, ALREADY_EXISTS)
+        Error::new(Kind::AlreadyExists, "There is a resource of this name already.")
     }
 
     pub fn precondition_failed() -> Error {
-        Error::new(Kind::PreconditionFailed, PRECONDITION_FAILED)
+        Error::new(Kind::PreconditionFailed, "The resource is another version than the request says.")
+    }
+
+    pub(crate) fn key_too_short() -> Error {
+        Error::new(
+            Kind::PartitionKeyTooShort,
+            "The partition key has fewer values than the container has paths.",
+        )
+    }
+
+    pub(crate) fn key_too_long() -> Error {
+        Error::new(
+            Kind::PartitionKeyTooLong,
+            "The partition key has more values than the container has paths.",
+        )
     }
 
     pub fn internal(message: impl Into<String>) -> Error {

@@ -255,26 +255,22 @@ pub struct WriteAck {
     pub at: Position,
 }
 
-const ITEM_NOT_FOUND: &str = "Entity with the specified id does not exist in the system. More info: https://aka.ms/cosmosdb-tsg-not-found";
-const ITEM_EXISTS: &str = "Entity with the specified id already exists in the system.";
-const ITEM_PRECONDITION_FAILED: &str =
-    "Operation cannot be performed because one of the specified precondition is not met.";
 pub(crate) const INVALID_INPUT: &str = "One of the specified inputs is invalid";
 
 pub(crate) fn not_found() -> Error {
-    Error::new(Kind::NotFound, ITEM_NOT_FOUND)
+    Error::new(Kind::NotFound, "There is no such item.")
 }
 
 pub(crate) fn already_exists() -> Error {
-    Error::new(Kind::AlreadyExists, ITEM_EXISTS)
+    Error::new(Kind::AlreadyExists, "There is an item with this id already.")
 }
 
 pub(crate) fn unique_key_violated() -> Error {
-    Error::new(Kind::UniqueKeyViolated, ITEM_EXISTS)
+    Error::new(Kind::UniqueKeyViolated, "There is an item with these values of a unique key already.")
 }
 
 pub(crate) fn precondition_failed() -> Error {
-    Error::new(Kind::PreconditionFailed, ITEM_PRECONDITION_FAILED)
+    Error::new(Kind::PreconditionFailed, "The item is another version than the request says.")
 }
 
 pub(crate) fn too_large() -> Error {

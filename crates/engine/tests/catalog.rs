@@ -119,9 +119,9 @@ fn a_key_with_too_few_or_too_many_values_belongs_nowhere() {
     let account = world.open();
     let db = wait(account.create_database("db", None)).unwrap();
     let container = wait(account.create_container(&db, plain("c"), None)).unwrap();
-    assert_eq!(kind(container.partition_of(&PartitionKey::default())), Kind::PartitionKeyMismatch);
+    assert_eq!(kind(container.partition_of(&PartitionKey::default())), Kind::PartitionKeyTooShort);
     let two = PartitionKey([KeyComponent::Null, KeyComponent::Null].into_iter().collect());
-    assert_eq!(kind(container.partition_of(&two)), Kind::PartitionKeyMismatch);
+    assert_eq!(kind(container.partition_of(&two)), Kind::PartitionKeyTooLong);
     assert_eq!(kind(container.partition(9)), Kind::RangeGone);
 
     let fixed = wait(account.create_container(&db, definition(json!({ "id": "fixed" })), None)).unwrap();

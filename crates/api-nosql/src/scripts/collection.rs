@@ -1,14 +1,13 @@
 //! What a script may do: items of its own logical partition, as the wire shows them.
 
 use orrery_budget::{Budget, Exceeded, Held};
-use orrery_engine::error::{ALREADY_EXISTS, NOT_FOUND, PRECONDITION_FAILED};
 use orrery_engine::{Draft, Env, Error, Item, Kind, Operation as ItemOperation, Write};
 use orrery_query::QueryEnv;
 use orrery_script::{Collection, Done, Failure, Operation, OperationError, Options};
 
 use super::identity::Renames;
 use super::query;
-use crate::errors::{ApiError, errors_json, status_of};
+use crate::errors::{ALREADY_EXISTS, ApiError, NOT_FOUND, PRECONDITION_FAILED, errors_json, status_of};
 use crate::item_json::{size_hint, write_item};
 use crate::items;
 use crate::paging::PAGE_BYTES_MAX;

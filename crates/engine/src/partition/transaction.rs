@@ -187,7 +187,10 @@ impl<'p> Transaction<'p> {
                 if let Some(condition) = condition
                     && !condition(&old)?
                 {
-                    return Err(Error::new(Kind::PatchConditionFailed, item::precondition_failed().message));
+                    return Err(Error::new(
+                        Kind::PatchConditionFailed,
+                        "The condition of the patch does not hold.",
+                    ));
                 }
                 let content = self.partition.patched(self.settings, target, &old, operations)?;
                 let applied = self.write(sub, target, stored, Some(old), Some(&content))?;

@@ -28,8 +28,7 @@ const MEASUREMENTS_MAX: usize = batch::BATCH_OPERATIONS_MAX;
 /// when it rests on what is not yet durable.
 type Transacted<T> = Result<(Option<Ticket>, u64, T), (Option<Ticket>, Error)>;
 
-const KEY_MISMATCH: &str = "PartitionKey extracted from document doesn't match the one specified in the header. Learn \
-                            more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value";
+const KEY_MISMATCH: &str = "The partition key in the item doesn't match the one specified with the request.";
 
 impl Partition {
     /// Writes one item.
@@ -378,9 +377,8 @@ impl Settings {
         if key.0.len() == definition.paths.len() || definition.system_key && key.0.is_empty() {
             return Ok(definition.effective(key));
         }
-        let message = "Partition key provided either doesn't correspond to definition in the collection or doesn't match \
-                       partition key field values specified in the document.";
-        Err(Error::new(Kind::PartitionKeyMismatch, message))
+        let too_short = key.0.len() < definition.paths.len();
+        Err(if too_short { Error::key_too_short() } else { Error::key_too_long() })
     }
 
     fn result(&self, applied: Applied) -> OperationResult {
