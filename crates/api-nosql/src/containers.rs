@@ -7,6 +7,9 @@ use std::borrow::Cow;
 
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
+use orrery_engine::charge::catalog::{
+    CHANGE_RU, CREATE_RU, READ_RU, REFUSED_REPLACE_RU, REPLACE_CONTAINER_RU,
+};
 use orrery_engine::{Container, ContainerDefinition, KeyKinds, OfferOwner};
 use serde_json::Value;
 
@@ -18,8 +21,6 @@ use crate::service::Context;
 use crate::write::{push_json_string, push_u64};
 use crate::{body, throughput};
 
-/// What the service charges for a change that a container's rules refuse.
-const REFUSED_CHANGE_RU: f64 = 1.24;
 const ITEM_BYTES_MAX: HeaderValue = HeaderValue::from_static("2097152");
 const MAX_CONTENT_LENGTH: http::HeaderName = http::HeaderName::from_static("x-ms-cosmos-max-content-length");
 
@@ -35,16 +36,16 @@ pub async fn create(context: &Context<'_>) -> Result<Answer> {
     let definition = parse(context, &body)?;
     let created = context.account().create_container(&database, definition, throughput).await;
     let container = created.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
-    Ok(one(context, StatusCode::CREATED, &container).charge(1.0))
+    Ok(one(context, StatusCode::CREATED, &container).charge(CREATE_RU))
 }
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let container = context.container()?;
     if context.text(IF_NONE_MATCH).is_some_and(|etag| container.etag().matches(etag)) {
-        let answer = context.answer(StatusCode::NOT_MODIFIED).at(position(context)).charge(2.0);
+        let answer = context.answer(StatusCode::NOT_MODIFIED).at(position(context)).charge(READ_RU);
         return Ok(answer.etag(&container.etag().to_string()));
     }
-    let mut answer = one(context, StatusCode::OK, &container).charge(2.0);
+    let mut answer = one(context, StatusCode::OK, &container).charge(READ_RU);
     if context.flag(headers::POPULATE_QUOTA) {
         let usage = container.usage();
         let (scripts_quota, scripts_usage) = crate::scripts::resources::usage_text(&container);
@@ -81,16 +82,16 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let body = body::object(context)?;
     let definition = parse(context, &body)?;
     let replaced = context.account().replace_container(&container, definition, context.text(IF_MATCH)).await;
-    let container =
-        replaced.map_err(|error| ApiError::from_engine(error, Plane::Resources).charge(REFUSED_CHANGE_RU))?;
-    Ok(one(context, StatusCode::OK, &container).charge(10.67))
+    let container = replaced
+        .map_err(|error| ApiError::from_engine(error, Plane::Resources).charge(REFUSED_REPLACE_RU))?;
+    Ok(one(context, StatusCode::OK, &container).charge(REPLACE_CONTAINER_RU))
 }
 
 pub async fn delete(context: &Context<'_>) -> Result<Answer> {
     let container = context.container()?;
     let deleted = context.account().delete_container(&container, context.text(IF_MATCH)).await;
     deleted.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
-    Ok(owned(context.answer(StatusCode::NO_CONTENT).at(position(context)), &container).charge(4.95))
+    Ok(owned(context.answer(StatusCode::NO_CONTENT).at(position(context)), &container).charge(CHANGE_RU))
 }
 
 fn parse(context: &Context<'_>, body: &Value) -> Result<ContainerDefinition> {

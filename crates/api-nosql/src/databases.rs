@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
+use orrery_engine::charge::catalog::{CHANGE_RU, CREATE_RU, READ_RU};
 use orrery_engine::{Database, Ref};
 
 use crate::errors::{ApiError, Plane, Result};
@@ -20,17 +21,17 @@ pub async fn create(context: &Context<'_>) -> Result<Answer> {
     let throughput = throughput::of_creation(context)?;
     let created = context.account().create_database(body::id(&body)?, throughput).await;
     let database = created.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
-    Ok(one(context, StatusCode::CREATED, &database).charge(1.0))
+    Ok(one(context, StatusCode::CREATED, &database).charge(CREATE_RU))
 }
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let database = context.database()?;
     let known = context.text(IF_NONE_MATCH).is_some_and(|etag| database.etag.matches(etag));
     if known {
-        let answer = context.answer(StatusCode::NOT_MODIFIED).at(context.catalog_at()).charge(2.0);
+        let answer = context.answer(StatusCode::NOT_MODIFIED).at(context.catalog_at()).charge(READ_RU);
         return Ok(answer.etag(&database.etag.to_string()));
     }
-    Ok(one(context, StatusCode::OK, &database).charge(2.0))
+    Ok(one(context, StatusCode::OK, &database).charge(READ_RU))
 }
 
 pub fn list(context: &Context<'_>) -> Result<Answer> {
@@ -46,7 +47,7 @@ pub async fn delete(context: &Context<'_>) -> Result<Answer> {
     let deleted =
         context.account().delete_database(Ref::Number(database.number), context.text(IF_MATCH)).await;
     deleted.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
-    let answer = context.answer(StatusCode::NO_CONTENT).at(context.catalog_at()).charge(4.95);
+    let answer = context.answer(StatusCode::NO_CONTENT).at(context.catalog_at()).charge(CHANGE_RU);
     Ok(answer)
 }
 

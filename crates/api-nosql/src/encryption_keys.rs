@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
+use orrery_engine::charge::catalog::{CHANGE_RU, READ_RU};
 use orrery_engine::{Database, EncryptionKey, EncryptionKeyDefinition, Ref};
 
 use crate::body;
@@ -14,10 +15,6 @@ use crate::resource_feed::{Entry, Feed};
 use crate::rid::{Rid, database_rid, encryption_key_rid};
 use crate::service::Context;
 use crate::write::{push_json_string, push_u64};
-
-/// What the service charges for a change of the catalog, and for a look at it.
-const CHANGE_RU: f64 = 4.95;
-const READ_RU: f64 = 2.0;
 
 pub async fn create(context: &Context<'_>) -> Result<Answer> {
     let database = context.database()?;

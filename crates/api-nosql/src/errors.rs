@@ -9,14 +9,11 @@
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_budget::Exceeded;
+use orrery_engine::charge::{THROTTLED_RU, catalog};
 use orrery_engine::{Error as EngineError, Kind};
 
 use crate::headers::At;
 use crate::write::push_json_string;
-
-/// What the service charges for looking up a resource that is not there, and for a request that it throttles.
-const MISSED_RESOURCE_RU: f64 = 2.0;
-const THROTTLED_RU: f64 = 0.38;
 
 /// When a request that found no memory may come again: answers are sent, and with them memory comes back, in less.
 const SHORT_OF_MEMORY_RETRY_MS: u64 = 1000;
@@ -199,7 +196,7 @@ impl ApiError {
         let charge_ru = match (error.kind, plane) {
             (Kind::TooLarge, _) => None,
             (Kind::Throttled { .. }, _) => Some(THROTTLED_RU),
-            (Kind::NotFound, Plane::Resources) | (Kind::OwnerNotFound, _) => Some(MISSED_RESOURCE_RU),
+            (Kind::NotFound, Plane::Resources) | (Kind::OwnerNotFound, _) => Some(catalog::READ_RU),
             _ => Some(error.charge_ru),
         };
         let mut answer = ApiError::new(status, voice, message);

@@ -5,6 +5,7 @@
 
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
+use orrery_engine::charge::catalog::{READ_RU, REPLACE_OFFER_RU};
 use orrery_engine::offer::OfferChange;
 use orrery_engine::throughput::BUCKET_UNLIMITED;
 use orrery_engine::{Offer, OfferOwner, Throughput};
@@ -17,9 +18,6 @@ use crate::rid::{ContainerRid, Rid, database_rid, offer_rid};
 use crate::service::Context;
 use crate::write::{push_json_string, push_u64};
 use crate::{body, throughput};
-
-/// Autoscale maxima come in thousands; a manual value that becomes one is rounded up.
-const AUTOSCALE_STEP: u32 = 1_000;
 
 const PENDING: HeaderValue = HeaderValue::from_static("true");
 const NOT_PENDING: HeaderValue = HeaderValue::from_static("false");
@@ -39,20 +37,19 @@ pub fn query(context: &Context<'_>) -> Result<Answer> {
 pub fn read(context: &Context<'_>) -> Result<Answer> {
     let offer = find(context)?;
     if context.text(IF_NONE_MATCH).is_some_and(|etag| offer.etag.matches(etag)) {
-        let answer = context.answer(StatusCode::NOT_MODIFIED).at(context.catalog_at()).charge(2.0);
+        let answer = context.answer(StatusCode::NOT_MODIFIED).at(context.catalog_at()).charge(READ_RU);
         return Ok(answer.etag(&offer.etag.to_string()));
     }
-    Ok(one(context, &offer).charge(2.0))
+    Ok(one(context, &offer).charge(READ_RU))
 }
 
 pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let offer = find(context)?;
     let body = body::object(context)?;
     let wanted: OfferChange = if context.flag(headers::MIGRATE_TO_AUTOSCALE) {
-        let max = offer.throughput.ceiling().next_multiple_of(AUTOSCALE_STEP);
-        Throughput::Autoscale { max, increment_percent: None }.into()
+        offer.throughput.to_autoscale().into()
     } else if context.flag(headers::MIGRATE_TO_MANUAL) {
-        Throughput::Manual(offer.throughput.ceiling()).into()
+        offer.throughput.to_manual().into()
     } else if let Some(level) = throughput::level_of_offer(&body, offer.throughput.ceiling())? {
         level.into()
     } else {
@@ -65,7 +62,7 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     };
     let replaced = context.account().replace_offer(offer.number, wanted, context.text(IF_MATCH)).await;
     let offer = replaced.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
-    Ok(one(context, &offer).charge(9.9))
+    Ok(one(context, &offer).charge(REPLACE_OFFER_RU))
 }
 
 /// A serverless account has no offers to speak of.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use orrery_engine::access::{Grant, TOKEN_LIFETIME_S, TOKEN_LIFETIME_S_DEFAULT};
+use orrery_engine::charge::catalog::{CHANGE_RU, READ_RU};
 use orrery_engine::{Database, PERMISSIONS_MAX, Permission, PermissionDefinition, PermissionMode, Ref, User};
 use orrery_model::PartitionKey;
 use serde_json::Value;
@@ -22,10 +23,6 @@ use crate::service::Context;
 use crate::users::{self, failed};
 use crate::write::{push_json_string, push_u64};
 use crate::{body, scope};
-
-/// What the service charges for a change of the catalog, and for a look at it.
-const CHANGE_RU: f64 = 4.95;
-const READ_RU: f64 = 2.0;
 
 pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let (database, user) = users::find(context)?;

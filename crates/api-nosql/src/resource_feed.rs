@@ -5,6 +5,7 @@
 //! go between two pages disturb nothing.
 
 use http::StatusCode;
+use orrery_engine::charge::catalog::READ_RU;
 
 use crate::errors::{ApiError, CONTINUATION_INVALID, Result};
 use crate::headers::{self, Answer};
@@ -64,7 +65,7 @@ fn page(context: &Context<'_>, key: &str, rid: &str, mut rows: Vec<(u32, Vec<u8>
     let mut answer = context
         .answer(StatusCode::OK)
         .at(context.catalog_at())
-        .charge(2.0)
+        .charge(READ_RU)
         .count(rows.len())
         .body(envelope(key, rid, rows.iter().map(|(_, json)| json.as_slice())));
     if more && let Some((last, _)) = rows.last() {

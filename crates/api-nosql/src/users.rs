@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
+use orrery_engine::charge::catalog::{CHANGE_RU, READ_RU};
 use orrery_engine::{Database, Ref, USERS_MAX, User};
 
 use crate::actions::Action;
@@ -14,10 +15,6 @@ use crate::resource_feed::{Entry, Feed, list_after};
 use crate::rid::{Rid, database_rid, user_rid};
 use crate::service::Context;
 use crate::write::{push_json_string, push_u64};
-
-/// What the service charges for a change of the catalog, and for a look at it.
-const CHANGE_RU: f64 = 4.95;
-const READ_RU: f64 = 2.0;
 
 pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let database = context.database()?;

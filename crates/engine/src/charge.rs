@@ -40,6 +40,24 @@ pub const LOOK_UP_RU: f64 = 1.0;
 /// A write that was refused for any reason but a taken id or unique key.
 pub const REFUSED_WRITE_RU: f64 = WRITE_CU / CU_PER_RU * REFUSED;
 
+/// A request that was not let in because the throughput is used up.
+pub const THROTTLED_RU: f64 = 0.38;
+
+/// What is done to databases, containers, offers, users, permissions and client encryption keys costs the same whatever
+/// its size.
+pub mod catalog {
+    /// Looking at a resource, or at a page of them, or for one that is not there.
+    pub const READ_RU: f64 = 2.0;
+    /// Creating a database or a container.
+    pub const CREATE_RU: f64 = 1.0;
+    /// Every other change that has no figure of its own.
+    pub const CHANGE_RU: f64 = 4.95;
+    pub const REPLACE_CONTAINER_RU: f64 = 10.67;
+    /// Replacing a container in a way that its rules refuse.
+    pub const REFUSED_REPLACE_RU: f64 = 1.24;
+    pub const REPLACE_OFFER_RU: f64 = 9.9;
+}
+
 /// Published costs by size: KB, RU of a point read, RU of a write before index terms.
 const SIZES: [(f64, f64, f64); 12] = [
     (1.0, 1.00, 4.95),

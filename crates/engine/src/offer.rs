@@ -127,6 +127,19 @@ impl Throughput {
         Ok(Throughput::Autoscale { max, increment_percent })
     }
 
+    /// The same highest RU/s, fixed.
+    pub fn to_manual(self) -> Throughput {
+        Throughput::Manual(self.ceiling())
+    }
+
+    /// The same highest RU/s, or the next above it that autoscale has, on demand.
+    pub fn to_autoscale(self) -> Throughput {
+        Throughput::Autoscale {
+            max: self.ceiling().next_multiple_of(AUTOSCALE_STEP),
+            increment_percent: None,
+        }
+    }
+
     /// The highest RU/s that this throughput allows.
     pub fn ceiling(self) -> u32 {
         match self {
@@ -233,6 +246,16 @@ fn below_minimum(asked: i64, min: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn throughput_changes_its_mode_without_losing_any() {
+        let autoscale = |max| Throughput::Autoscale { max, increment_percent: None };
+        assert_eq!(Throughput::Manual(400).to_autoscale(), autoscale(1_000));
+        assert_eq!(Throughput::Manual(4_000).to_autoscale(), autoscale(4_000));
+        assert_eq!(Throughput::Manual(4_100).to_autoscale(), autoscale(5_000));
+        assert_eq!(autoscale(5_000).to_manual(), Throughput::Manual(5_000));
+        assert_eq!(Throughput::Level(Level::S2).to_manual(), Throughput::Manual(1_000));
+    }
 
     fn refusal(result: Result<()>) -> String {
         result.expect_err("must be refused").message
