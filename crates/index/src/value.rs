@@ -20,7 +20,7 @@
 //! 78            max key
 //! ```
 //!
-//! The type byte orders types as the language does. Byte order of strings is the order of their code points. The
+//! The type byte orders types as `orrery_model::Type` does. Byte order of strings is the order of their code points. The
 //! escapes keep strings in order because both bytes that are escaped sort below every other, and because the end (00)
 //! sorts below anything that may follow. A cut string sorts behind the string that is exactly its first part, and among
 //! the strings that share that part in no particular order, which is why such entries count as inexact. So do decimals:
@@ -28,7 +28,7 @@
 //! and the one at 14, are those that only other APIs than SQL write; they stand in MongoDB's order. Gaps are left for
 //! further types.
 
-use orrery_model::{Extended, Kind, Raw, Value, murmur3_x86_32};
+use orrery_model::{Extended, Kind, Raw, Type, Value, murmur3_x86_32};
 
 use crate::number;
 
@@ -57,6 +57,39 @@ pub(crate) const TIMESTAMP: u8 = 0x60;
 pub(crate) const REGEX: u8 = 0x68;
 pub(crate) const CODE: u8 = 0x70;
 pub(crate) const MAX_KEY: u8 = 0x78;
+
+/// The first byte of the values of a type.
+const fn type_byte(of: Type) -> u8 {
+    match of {
+        Type::Undefined => UNDEFINED,
+        Type::MinKey => MIN_KEY,
+        Type::Null => NULL,
+        Type::Bool => FALSE,
+        // Decimals are written as the numbers that they lie among.
+        Type::Number | Type::Decimal => NAN,
+        Type::String => STRING,
+        Type::Array => ARRAY,
+        Type::Object => OBJECT,
+        Type::Binary => BINARY,
+        Type::ObjectId => OBJECT_ID,
+        Type::Date => DATE,
+        Type::Timestamp => TIMESTAMP,
+        Type::Regex => REGEX,
+        Type::Code => CODE,
+        Type::MaxKey => MAX_KEY,
+    }
+}
+
+// Keys sort as values do, so a type that is put between others needs a byte between theirs, or this does not compile.
+const _: () = {
+    let mut n = 1;
+    while n < Type::ALL.len() {
+        let (before, after) = (Type::ALL[n - 1], Type::ALL[n]);
+        let among_numbers = matches!(after, Type::Decimal);
+        assert!(among_numbers || type_byte(before) < type_byte(after));
+        n += 1;
+    }
+};
 
 const END: u8 = 0;
 pub(crate) const ESCAPE: u8 = 1;

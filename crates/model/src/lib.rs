@@ -31,6 +31,7 @@ mod order;
 mod partition_key;
 mod patch;
 mod path;
+mod type_order;
 mod value;
 
 pub use decimal128::{Decimal128, Magnitude};
@@ -50,4 +51,5 @@ pub use order::{bson_order, compare_raw, equal_raw};
 pub use partition_key::{KEY_COMPONENTS_MAX, KeyComponent, KeyError, PartitionKey};
 pub use patch::{PatchError, PatchErrorKind, PatchOp, Patched, Pointer, apply_patch, apply_patch_from};
 pub use path::{PathError, PropertyPath};
+pub use type_order::Type;
 pub use value::Value;

@@ -1,10 +1,10 @@
 //! One order and one equality over stored and owned values, in any combination.
 //!
-//! `undefined < min key < null < false < true < numbers < strings < arrays < objects < binaries < object ids < dates <
-//! timestamps < regular expressions < code < max key`. Strings compare by their UTF-8 bytes, which is the order of code
-//! points and of stored index keys. Arrays compare element by element, then by length. Objects compare as lists of
-//! `(name, value)` sorted by name, so that the order of members does not matter and equal objects are neither less nor
-//! greater.
+//! Types sort as [`Type`] lists them: `undefined < min key < null < false < true < numbers < strings < arrays < objects <
+//! binaries < object ids < dates < timestamps < regular expressions < code < max key`. Strings compare by their UTF-8
+//! bytes, which is the order of code points and of stored index keys. Arrays compare element by element, then by length.
+//! Objects compare as lists of `(name, value)` sorted by name, so that the order of members does not matter and equal
+//! objects are neither less nor greater.
 //!
 //! Decimals of 128 bits sort among the numbers by value, but equal none of them: of a decimal and a number of one value
 //! the number is nearer to zero, and a NaN that is a number comes first. That is the order of index keys.
@@ -12,9 +12,10 @@
 //! value, and takes members as they come.
 
 use crate::document::format::READ_DEPTH_MAX;
-use crate::document::raw::{Kind, Raw};
+use crate::document::raw::Raw;
 use crate::extended::Extended;
 use crate::number::Number;
+use crate::type_order::Type;
 use crate::value::Value;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -50,73 +51,9 @@ pub(crate) fn equal<'a, 'b>(a: impl Operand<'a>, b: impl Operand<'b>) -> bool {
     compare(a, b) == Ordering::Equal
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    Undefined,
-    MinKey,
-    Null,
-    Bool,
-    Number,
-    /// Next to numbers, with which decimals are compared by value.
-    Decimal,
-    String,
-    Array,
-    Object,
-    Binary,
-    ObjectId,
-    Date,
-    Timestamp,
-    Regex,
-    Code,
-    MaxKey,
-}
-
-impl Rank {
-    #[inline]
-    fn of(kind: Kind) -> Rank {
-        match kind {
-            Kind::Null => Rank::Null,
-            Kind::Bool => Rank::Bool,
-            Kind::Number => Rank::Number,
-            Kind::String => Rank::String,
-            Kind::Array => Rank::Array,
-            Kind::Object => Rank::Object,
-            Kind::ObjectId => Rank::ObjectId,
-            Kind::Date => Rank::Date,
-            Kind::Timestamp => Rank::Timestamp,
-            Kind::Decimal => Rank::Decimal,
-            Kind::Binary => Rank::Binary,
-            Kind::Regex => Rank::Regex,
-            Kind::Code => Rank::Code,
-            Kind::MinKey => Rank::MinKey,
-            Kind::MaxKey => Rank::MaxKey,
-        }
-    }
-
-    /// Place in MongoDB's order of types.
-    fn in_bson(self) -> u8 {
-        match self {
-            Rank::MinKey => 0,
-            Rank::Undefined | Rank::Null => 1,
-            Rank::Number | Rank::Decimal => 2,
-            Rank::String => 3,
-            Rank::Object => 4,
-            Rank::Array => 5,
-            Rank::Binary => 6,
-            Rank::ObjectId => 7,
-            Rank::Bool => 8,
-            Rank::Date => 9,
-            Rank::Timestamp => 10,
-            Rank::Regex => 11,
-            Rank::Code => 12,
-            Rank::MaxKey => 13,
-        }
-    }
-}
-
 /// A value that can be compared: stored or owned. The readers of a kind are asked only for that kind.
 pub(crate) trait Operand<'v>: Copy {
-    fn rank(self) -> Rank;
+    fn type_of(self) -> Type;
     fn bool(self) -> bool;
     fn number(self) -> Number;
     fn bytes(self) -> &'v [u8];
@@ -126,27 +63,27 @@ pub(crate) trait Operand<'v>: Copy {
 }
 
 fn compare_within<'a, 'b, A: Operand<'a>, B: Operand<'b>>(a: A, b: B, depth: usize) -> Ordering {
-    let rank = a.rank();
-    let order = rank.cmp(&b.rank());
+    let type_of_a = a.type_of();
+    let order = type_of_a.cmp(&b.type_of());
     if order != Ordering::Equal {
-        return match (rank, b.rank()) {
-            (Rank::Decimal, Rank::Number) => decimal_beside_number(a, b.number()),
-            (Rank::Number, Rank::Decimal) => decimal_beside_number(b, a.number()).reverse(),
+        return match (type_of_a, b.type_of()) {
+            (Type::Decimal, Type::Number) => decimal_beside_number(a, b.number()),
+            (Type::Number, Type::Decimal) => decimal_beside_number(b, a.number()).reverse(),
             _ => order,
         };
     }
-    match rank {
-        Rank::Undefined | Rank::Null => Ordering::Equal,
-        Rank::Bool => a.bool().cmp(&b.bool()),
-        Rank::Number => a.number().compare(b.number()),
-        Rank::String => a.bytes().cmp(b.bytes()),
+    match type_of_a {
+        Type::Undefined | Type::Null => Ordering::Equal,
+        Type::Bool => a.bool().cmp(&b.bool()),
+        Type::Number => a.number().compare(b.number()),
+        Type::String => a.bytes().cmp(b.bytes()),
         // Only damaged bytes nest deeper; below, values no longer differ.
-        Rank::Array | Rank::Object if depth >= READ_DEPTH_MAX => Ordering::Equal,
-        Rank::Array => {
+        Type::Array | Type::Object if depth >= READ_DEPTH_MAX => Ordering::Equal,
+        Type::Array => {
             let (mut left, mut right) = (a.elements(), b.elements());
             in_turn(|| (left.next(), right.next()), |a, b| compare_within(a, b, depth + 1))
         }
-        Rank::Object => {
+        Type::Object => {
             let (left, right) = (sorted_members(a), sorted_members(b));
             for ((a_key, a), (b_key, b)) in left.iter().zip(&right) {
                 let order = a_key.cmp(b_key).then_with(|| compare_within(*a, *b, depth + 1));
@@ -184,34 +121,34 @@ pub fn bson_order(a: Raw<'_>, b: Raw<'_>) -> Ordering {
 }
 
 fn bson_order_within<'a, 'b, A: Operand<'a>, B: Operand<'b>>(a: A, b: B, depth: usize) -> Ordering {
-    let order = a.rank().in_bson().cmp(&b.rank().in_bson());
+    let order = a.type_of().in_bson().cmp(&b.type_of().in_bson());
     if order != Ordering::Equal {
         return order;
     }
-    match (a.rank(), b.rank()) {
-        (Rank::Number, Rank::Decimal) => match b.extended() {
+    match (a.type_of(), b.type_of()) {
+        (Type::Number, Type::Decimal) => match b.extended() {
             Some(Extended::Decimal(decimal)) => decimal.compare_number(a.number()).reverse(),
             _ => Ordering::Less,
         },
-        (Rank::Decimal, Rank::Number) => match a.extended() {
+        (Type::Decimal, Type::Number) => match a.extended() {
             Some(Extended::Decimal(decimal)) => decimal.compare_number(b.number()),
             _ => Ordering::Greater,
         },
-        (Rank::Undefined | Rank::Null, _) => Ordering::Equal,
-        (Rank::Bool, _) => a.bool().cmp(&b.bool()),
-        (Rank::Number, _) => a.number().compare(b.number()),
-        (Rank::String, _) => a.bytes().cmp(b.bytes()),
-        (Rank::Array | Rank::Object, _) if depth >= READ_DEPTH_MAX => Ordering::Equal,
-        (Rank::Array, _) => {
+        (Type::Undefined | Type::Null, _) => Ordering::Equal,
+        (Type::Bool, _) => a.bool().cmp(&b.bool()),
+        (Type::Number, _) => a.number().compare(b.number()),
+        (Type::String, _) => a.bytes().cmp(b.bytes()),
+        (Type::Array | Type::Object, _) if depth >= READ_DEPTH_MAX => Ordering::Equal,
+        (Type::Array, _) => {
             let (mut left, mut right) = (a.elements(), b.elements());
             in_turn(|| (left.next(), right.next()), |a, b| bson_order_within(a, b, depth + 1))
         }
-        (Rank::Object, _) => {
+        (Type::Object, _) => {
             let (mut left, mut right) = (a.members(), b.members());
             in_turn(
                 || (left.next(), right.next()),
                 |(a_key, a), (b_key, b)| {
-                    let types = a.rank().in_bson().cmp(&b.rank().in_bson());
+                    let types = a.type_of().in_bson().cmp(&b.type_of().in_bson());
                     types.then_with(|| a_key.cmp(b_key)).then_with(|| bson_order_within(a, b, depth + 1))
                 },
             )
@@ -246,8 +183,8 @@ fn sorted_members<'v, V: Operand<'v>>(value: V) -> SmallVec<[(&'v [u8], V); 8]> 
 
 impl<'v> Operand<'v> for Raw<'v> {
     #[inline]
-    fn rank(self) -> Rank {
-        Rank::of(self.kind())
+    fn type_of(self) -> Type {
+        Type::of(self.kind())
     }
 
     fn bool(self) -> bool {
@@ -276,16 +213,16 @@ impl<'v> Operand<'v> for Raw<'v> {
 }
 
 impl<'v> Operand<'v> for &'v Value {
-    fn rank(self) -> Rank {
+    fn type_of(self) -> Type {
         match self {
-            Value::Undefined => Rank::Undefined,
-            Value::Null => Rank::Null,
-            Value::Bool(_) => Rank::Bool,
-            Value::Number(_) => Rank::Number,
-            Value::String(_) => Rank::String,
-            Value::Array(_) => Rank::Array,
-            Value::Object(_) => Rank::Object,
-            Value::Extended(value) => Rank::of(value.get().kind()),
+            Value::Undefined => Type::Undefined,
+            Value::Null => Type::Null,
+            Value::Bool(_) => Type::Bool,
+            Value::Number(_) => Type::Number,
+            Value::String(_) => Type::String,
+            Value::Array(_) => Type::Array,
+            Value::Object(_) => Type::Object,
+            Value::Extended(value) => Type::of(value.get().kind()),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+pub use orrery_model::Type;
 use orrery_model::{Kind, Number, Raw, Value};
 
 use crate::row::RowView;
@@ -39,75 +40,6 @@ pub struct RawNode<'a>(pub Raw<'a>);
 impl std::fmt::Debug for RawNode<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{:?}", self.0.to_value())
-    }
-}
-
-/// The types of the language and those that only other APIs store, in the order ORDER BY sorts them; but decimals lie
-/// among the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Type {
-    Undefined,
-    MinKey,
-    Null,
-    Bool,
-    Number,
-    Decimal,
-    String,
-    Array,
-    Object,
-    Binary,
-    ObjectId,
-    Date,
-    Timestamp,
-    Regex,
-    Code,
-    MaxKey,
-}
-
-impl Type {
-    fn of(kind: Kind) -> Type {
-        match kind {
-            Kind::Null => Type::Null,
-            Kind::Bool => Type::Bool,
-            Kind::Number => Type::Number,
-            Kind::String => Type::String,
-            Kind::Array => Type::Array,
-            Kind::Object => Type::Object,
-            Kind::ObjectId => Type::ObjectId,
-            Kind::Date => Type::Date,
-            Kind::Timestamp => Type::Timestamp,
-            Kind::Decimal => Type::Decimal,
-            Kind::Binary => Type::Binary,
-            Kind::Regex => Type::Regex,
-            Kind::Code => Type::Code,
-            Kind::MinKey => Type::MinKey,
-            Kind::MaxKey => Type::MaxKey,
-            // A kind that joins later is not of the language either.
-            _ => Type::Undefined,
-        }
-    }
-
-    /// Whether only other APIs store it. Nothing of the language equals it or compares with it.
-    pub fn is_extended(self) -> bool {
-        !matches!(
-            self,
-            Type::Undefined
-                | Type::Null
-                | Type::Bool
-                | Type::Number
-                | Type::String
-                | Type::Array
-                | Type::Object
-        )
-    }
-
-    /// Whether MIN and MAX are defined beside it. Of what sorts in the midst of these, only decimals are found nowhere
-    /// else.
-    pub fn has_extremes(self) -> bool {
-        matches!(
-            self,
-            Type::Undefined | Type::Null | Type::Bool | Type::Number | Type::Decimal | Type::String
-        )
     }
 }
 
