@@ -2,18 +2,16 @@
 //! every hash value has exactly one owner.
 //!
 //! Each round begins a split or a merge over the wire, lets writers go on beside it, and kills the server at a random
-//! moment: while it plans, copies, catches up, hands over, or frees the old partitions. `ORRERY_CRASH_ROUNDS` sets the
-//! rounds (5; the full run has 40), `ORRERY_CRASH_SEED` repeats a run's choices, `ORRERY_CRASH_BINARY` names another
-//! build to kill.
+//! moment: while it plans, copies, catches up, hands over, or frees the old partitions. Rounds (5; the full run has 30),
+//! seed and binary are set as `orrery_testkit::CrashTest` says.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use orrery_testkit::{Client, Random, TestServer};
+use orrery_testkit::{Client, CrashTest, Random};
 use serde_json::Value;
 
 const CONTAINER: &str = "dbs/splits/colls/items";
@@ -24,9 +22,10 @@ const WRITERS: u64 = 3;
 /// Longest wait before the kill, in parts of what an undisturbed split took: a third of them have happened by then.
 const KILL_AFTER_PERCENT_MAX: u64 = 150;
 
-/// What one writer knows about its items.
-#[derive(Default)]
-struct Known {
+/// One that writes, and what it knows about its items.
+struct Writer {
+    number: u64,
+    random: Random,
     acknowledged: BTreeMap<String, u64>,
     /// Sent and not answered: it may have happened.
     in_flight: Option<(String, u64)>,
@@ -34,30 +33,21 @@ struct Known {
 
 #[test]
 fn a_server_killed_in_the_middle_of_splits_keeps_every_write_and_one_owner_per_key() {
-    let rounds = std::env::var("ORRERY_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let rounds = rounds.unwrap_or(ROUNDS_DEFAULT);
-    let seed = Random::seed_from("ORRERY_CRASH_SEED");
-    println!("split crash test: seed {seed}, {rounds} rounds");
-    if let Err(error) = run(rounds, seed) {
-        panic!("seed {seed}: {error:#}");
-    }
+    CrashTest::run("split crash test", ROUNDS_DEFAULT, env!("CARGO_BIN_EXE_orrery"), run);
 }
 
-fn run(rounds: u64, seed: u64) -> Result<()> {
-    let mut random = Random::new(seed);
-    let binary =
-        std::env::var_os("ORRERY_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_orrery").into());
-    let mut server = TestServer::start(Path::new(&binary), &[])?;
-    let mut client = Client::new(server.address());
+fn run(test: &mut CrashTest) -> Result<String> {
+    let mut client = Client::new(test.server.address());
     client.post("dbs", "", "dbs", &[], r#"{"id":"splits"}"#)?.expect_status(201)?;
     let definition = r#"{"id":"items","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}}"#;
     client.post("dbs/splits/colls", "dbs/splits", "colls", &[], definition)?.expect_status(201)?;
-    let mut known: Vec<Known> = (0..WRITERS).map(|_| Known::default()).collect();
+    let mut writers: Vec<Writer> =
+        (0..WRITERS).map(|number| Writer::new(number, test.random.next_u64())).collect();
     for n in 0..ITEMS {
         let writer = (n % WRITERS) as usize;
         let id = format!("{writer}-{n}");
         upsert(&mut client, &id, n, 0)?;
-        known[writer].acknowledged.insert(id, 0);
+        writers[writer].acknowledged.insert(id, 0);
     }
     let took_ms = split_undisturbed(&mut client)?;
     let kill_after_ms_max = 20 + took_ms * KILL_AFTER_PERCENT_MAX / 100;
@@ -65,19 +55,18 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
     let mut seen = (0, 0, 0);
     // What the job was at, as the server said a moment before its death.
     let mut moments: BTreeMap<String, u64> = BTreeMap::new();
-    for round in 1..=rounds {
+    for round in 1..=test.rounds {
         let ranges = check_ranges(&mut client)?;
         // Few partitions are split, many are merged, so that both happen all the time.
-        let operation = if ranges > 6 || ranges > 1 && random.below(3) == 0 { "merge" } else { "split" };
-        let over = AtomicBool::new(false);
-        let address = server.address();
-        let version = round;
-        let killed_after = Duration::from_millis(random.below(kill_after_ms_max));
-        std::thread::scope(|scope| -> Result<()> {
-            for (writer, known) in known.iter_mut().enumerate() {
-                let (over, seed) = (&over, random.next_u64());
-                scope.spawn(move || write(address, writer as u64, version, known, over, seed));
-            }
+        let merges = ranges > 6 || ranges > 1 && test.random.below(3) == 0;
+        let operation = if merges { "merge" } else { "split" };
+        let killed_after = Duration::from_millis(test.random.below(kill_after_ms_max));
+        let context = || format!("round {round}, {operation}, killed after {killed_after:?}");
+        let write = |writer: &mut Writer, address, over: &AtomicBool| {
+            writer.write_until(address, round, over);
+            Ok(())
+        };
+        test.round(&mut writers, write, |server| {
             let body = format!(r#"{{"operation":"{operation}","database":"splits","container":"items"}}"#);
             let path = "_orrery/splits";
             let started =
@@ -85,30 +74,27 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
             std::thread::sleep(killed_after);
             *moments.entry(step(&mut client).unwrap_or_else(|_| "unknown".to_owned())).or_insert(0) += 1;
             let killed = server.kill();
-            over.store(true, Ordering::Relaxed);
             started.context("the split was not begun")?;
             killed
-        })?;
-        let context = || format!("round {round}, {operation}, killed after {killed_after:?}");
-        server.restart().with_context(context)?;
-        client = Client::new(server.address());
+        })
+        .with_context(context)?;
+        client = Client::new(test.server.address());
         let now = check_ranges(&mut client).with_context(context)?;
         match now.cmp(&ranges) {
             std::cmp::Ordering::Greater => seen.0 += 1,
             std::cmp::Ordering::Less => seen.1 += 1,
             std::cmp::Ordering::Equal => seen.2 += 1,
         }
-        check_items(&mut client, &mut known).with_context(context)?;
+        check_items(&mut client, &mut writers).with_context(context)?;
     }
     let moments: Vec<String> = moments.iter().map(|(step, count)| format!("{step} {count}")).collect();
-    println!(
-        "split crash test: seed {seed}, {rounds} rounds (killed when {}): {} splits and {} merges had happened, {} were undone; 0 writes lost",
+    Ok(format!(
+        "killed when {}: {} splits and {} merges had happened, {} were undone",
         moments.join(", "),
         seen.0,
         seen.1,
         seen.2
-    );
-    Ok(())
+    ))
 }
 
 /// The step of the latest job.
@@ -157,19 +143,24 @@ fn upsert(client: &mut Client, id: &str, n: u64, version: u64) -> Result<()> {
     Ok(())
 }
 
-/// Writes until the server is gone. An answer that is an error is one that the final check will find.
-fn write(address: SocketAddr, writer: u64, version: u64, known: &mut Known, over: &AtomicBool, seed: u64) {
-    let mut client = Client::new(address);
-    let mut random = Random::new(seed);
-    while !over.load(Ordering::Relaxed) {
-        let n = random.below(ITEMS / WRITERS) * WRITERS + writer;
-        let id = format!("{writer}-{n}");
-        known.in_flight = Some((id.clone(), version));
-        if upsert(&mut client, &id, n, version).is_err() {
-            return;
+impl Writer {
+    fn new(number: u64, seed: u64) -> Writer {
+        Writer { number, random: Random::new(seed), acknowledged: BTreeMap::new(), in_flight: None }
+    }
+
+    /// Writes until the server is gone. An answer that is an error is one that the final check will find.
+    fn write_until(&mut self, address: SocketAddr, version: u64, over: &AtomicBool) {
+        let mut client = Client::new(address);
+        while !over.load(Ordering::Relaxed) {
+            let n = self.random.below(ITEMS / WRITERS) * WRITERS + self.number;
+            let id = format!("{}-{n}", self.number);
+            self.in_flight = Some((id.clone(), version));
+            if upsert(&mut client, &id, n, version).is_err() {
+                return;
+            }
+            self.acknowledged.insert(id, version);
+            self.in_flight = None;
         }
-        known.acknowledged.insert(id, version);
-        known.in_flight = None;
     }
 }
 
@@ -190,7 +181,7 @@ fn check_ranges(client: &mut Client) -> Result<usize> {
 }
 
 /// Every item as it was last acknowledged, and nothing else.
-fn check_items(client: &mut Client, known: &mut [Known]) -> Result<()> {
+fn check_items(client: &mut Client, writers: &mut [Writer]) -> Result<()> {
     let mut found: BTreeMap<String, u64> = BTreeMap::new();
     let mut continuation = String::new();
     loop {
@@ -210,13 +201,13 @@ fn check_items(client: &mut Client, known: &mut [Known]) -> Result<()> {
             None => break,
         }
     }
-    for known in known {
-        if let Some((id, version)) = known.in_flight.take()
+    for writer in writers {
+        if let Some((id, version)) = writer.in_flight.take()
             && found.get(&id) == Some(&version)
         {
-            known.acknowledged.insert(id, version);
+            writer.acknowledged.insert(id, version);
         }
-        for (id, version) in &known.acknowledged {
+        for (id, version) in &writer.acknowledged {
             ensure!(found.remove(id) == Some(*version), "{id}: version {version} was acknowledged");
         }
     }

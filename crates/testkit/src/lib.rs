@@ -1,4 +1,5 @@
-//! For tests only: the real binary as a child process, a small signed REST client, and a random generator with a seed.
+//! For tests only: the real binary as a child process, a small signed REST client, a random generator with a seed, and
+//! the frame of tests that kill the server.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
@@ -12,9 +13,11 @@
 //! ```
 
 mod client;
+mod crash;
 mod random;
 mod server;
 
 pub use client::{Client, EMULATOR_KEY, Reply};
+pub use crash::CrashTest;
 pub use random::Random;
 pub use server::TestServer;

@@ -10,19 +10,16 @@
 //! - the change feed of each partition, read from its beginning, has every living item once, in order; read on from
 //!   the position before the round, it has exactly what changed since.
 //!
-//! `ORRERY_CRASH_ROUNDS` sets the rounds (5; the full run has 50), `ORRERY_CRASH_SEED` repeats a run's choices,
-//! `ORRERY_CRASH_BINARY` names another build to kill (a release build writes far more in a round).
+//! Rounds (5; the full run has 50), seed and binary are set as `orrery_testkit::CrashTest` says.
 
 mod check;
 mod model;
 mod writer;
 
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use orrery_testkit::{Client, Random, TestServer};
+use orrery_testkit::{Client, CrashTest};
 
 use check::Feeds;
 use writer::Writer;
@@ -35,68 +32,49 @@ const ROUND_MS_MAX: u64 = 1200;
 
 #[test]
 fn a_killed_server_keeps_every_acknowledged_write() {
-    let rounds = std::env::var("ORRERY_CRASH_ROUNDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(ROUNDS_DEFAULT);
-    let seed = Random::seed_from("ORRERY_CRASH_SEED");
-    println!("crash test: seed {seed}, {rounds} rounds");
-    if let Err(error) = run(rounds, seed) {
-        panic!("seed {seed}: {error:#}");
-    }
+    CrashTest::run("crash test", ROUNDS_DEFAULT, env!("CARGO_BIN_EXE_orrery"), run);
 }
 
-fn run(rounds: u64, seed: u64) -> Result<()> {
-    let mut random = Random::new(seed);
-    let binary =
-        std::env::var_os("ORRERY_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_orrery").into());
-    let mut server = TestServer::start(Path::new(&binary), &[])?;
-    make_container(&mut Client::new(server.address()))?;
+fn run(test: &mut CrashTest) -> Result<String> {
+    make_container(&mut Client::new(test.server.address()))?;
     let mut writers: Vec<Writer> =
-        (0..WRITERS).map(|number| Writer::new(number, random.next_u64())).collect();
-    let mut feeds = Feeds::new(&mut Client::new(server.address()))?;
-    for round in 1..=rounds {
+        (0..WRITERS).map(|number| Writer::new(number, test.random.next_u64())).collect();
+    let mut feeds = Feeds::new(&mut Client::new(test.server.address()))?;
+    for round in 1..=test.rounds {
         let gracefully = round % 5 == 0;
-        let duration = Duration::from_millis(ROUND_MS_MIN + random.below(ROUND_MS_MAX - ROUND_MS_MIN));
-        let over = AtomicBool::new(false);
-        let address = server.address();
-        std::thread::scope(|scope| -> Result<()> {
-            let threads: Vec<_> =
-                writers.iter_mut().map(|writer| scope.spawn(|| writer.write_until(address, &over))).collect();
-            std::thread::sleep(duration);
-            let ended = if gracefully {
-                server.stop().map(|status| status.success())
-            } else {
-                server.kill().map(|()| true)
-            };
-            over.store(true, Relaxed);
-            for thread in threads {
-                thread.join().expect("a writer does not panic")?;
-            }
-            ensure!(ended?, "a graceful stop ended with an error:\n{}", server.log());
-            Ok(())
-        })?;
-        server.restart().with_context(|| format!("round {round}"))?;
-        let mut client = Client::new(server.address());
         let context = || format!("round {round}, after {}", if gracefully { "SIGTERM" } else { "SIGKILL" });
+        let duration = Duration::from_millis(ROUND_MS_MIN + test.random.below(ROUND_MS_MAX - ROUND_MS_MIN));
+        test.round(&mut writers, Writer::write_until, |server| {
+            std::thread::sleep(duration);
+            match gracefully {
+                true => ensure!(
+                    server.stop()?.success(),
+                    "a graceful stop ended with an error:\n{}",
+                    server.log()
+                ),
+                false => server.kill()?,
+            }
+            Ok(())
+        })
+        .with_context(context)?;
+        let mut client = Client::new(test.server.address());
         for writer in &mut writers {
             writer.settle(&mut client).with_context(context)?;
         }
         check::items(&mut client, &writers).with_context(context)?;
         feeds.check(&mut client, &mut writers).with_context(context)?;
-        check::unique_values(&mut client, &mut writers, &mut random).with_context(context)?;
+        check::unique_values(&mut client, &mut writers, &mut test.random).with_context(context)?;
     }
     let sum = |count: fn(&Writer) -> u64| writers.iter().map(count).sum::<u64>();
-    println!(
-        "crash test: seed {seed}, {rounds} rounds, {} acknowledged writes, {} refused as they should be, {} in flight at a kill ({} of them found whole), {} items at the end, 0 lost",
+    ensure!(sum(|writer| writer.acknowledged) > 0, "nothing was written");
+    Ok(format!(
+        "{} acknowledged writes, {} refused as they should be, {} in flight at a kill ({} of them found whole), {} items at the end",
         sum(|writer| writer.acknowledged),
         sum(|writer| writer.refused),
         sum(|writer| writer.in_flight),
         sum(|writer| writer.in_flight_found),
         sum(|writer| writer.model.items.len() as u64),
-    );
-    ensure!(sum(|writer| writer.acknowledged) > 0, "nothing was written");
-    Ok(())
+    ))
 }
 
 /// 25,000 RU/s make three physical partitions.
