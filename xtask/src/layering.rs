@@ -14,24 +14,24 @@ use crate::process::Task;
 use crate::steps::Outcome;
 
 /// A crate, whether it must stay synchronous, and the crates of ours that it may use.
-struct Place {
+struct CrateRule {
     name: &'static str,
     synchronous: bool,
     may_use: &'static [&'static str],
 }
 
-const MAP: &[Place] = &[
-    Place { name: "orrery-budget", synchronous: true, may_use: &[] },
-    Place { name: "orrery-model", synchronous: true, may_use: &[] },
-    Place { name: "orrery-sql", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
-    Place {
+const MAP: &[CrateRule] = &[
+    CrateRule { name: "orrery-budget", synchronous: true, may_use: &[] },
+    CrateRule { name: "orrery-model", synchronous: true, may_use: &[] },
+    CrateRule { name: "orrery-sql", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
+    CrateRule {
         name: "orrery-query",
         synchronous: true,
         may_use: &["orrery-budget", "orrery-sql", "orrery-index", "orrery-model"],
     },
-    Place { name: "orrery-storage", synchronous: true, may_use: &["orrery-model"] },
-    Place { name: "orrery-index", synchronous: true, may_use: &["orrery-model"] },
-    Place {
+    CrateRule { name: "orrery-storage", synchronous: true, may_use: &["orrery-model"] },
+    CrateRule { name: "orrery-index", synchronous: true, may_use: &["orrery-model"] },
+    CrateRule {
         name: "orrery-engine",
         synchronous: true,
         may_use: &[
@@ -43,12 +43,12 @@ const MAP: &[Place] = &[
             "orrery-model",
         ],
     },
-    Place { name: "orrery-script", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
+    CrateRule { name: "orrery-script", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
     // What an api and the server are to each other. Knows neither the engine nor any protocol.
-    Place { name: "orrery-api", synchronous: false, may_use: &["orrery-budget"] },
+    CrateRule { name: "orrery-api", synchronous: false, may_use: &["orrery-budget"] },
     // A protocol translates for the engine. It never reaches around it to the store, nor over to another protocol.
     // Scripts are part of this one: what they see of items (links, rids, error texts) is its own.
-    Place {
+    CrateRule {
         name: "orrery-api-nosql",
         synchronous: false,
         may_use: &[
@@ -61,7 +61,7 @@ const MAP: &[Place] = &[
             "orrery-model",
         ],
     },
-    Place {
+    CrateRule {
         name: "orrery-server",
         synchronous: false,
         may_use: &[
@@ -73,14 +73,14 @@ const MAP: &[Place] = &[
             "orrery-model",
         ],
     },
-    Place {
+    CrateRule {
         name: "orrery",
         synchronous: false,
         may_use: &["orrery-server", "orrery-api-nosql", "orrery-engine", "orrery-storage", "orrery-model"],
     },
-    Place { name: "orrery-testkit", synchronous: false, may_use: &["orrery-model"] },
+    CrateRule { name: "orrery-testkit", synchronous: false, may_use: &["orrery-model"] },
     // Feeds what others decode with bytes of any kind. Nobody uses it.
-    Place {
+    CrateRule {
         name: "orrery-fuzzing",
         synchronous: false,
         may_use: &[
@@ -96,7 +96,7 @@ const MAP: &[Place] = &[
         ],
     },
     // Its attacks talk to the server as tests do.
-    Place { name: "xtask", synchronous: false, may_use: &["orrery-testkit"] },
+    CrateRule { name: "xtask", synchronous: false, may_use: &["orrery-testkit"] },
 ];
 
 /// Used by tests alone, whichever crate they belong to, and by who says so in the map.
@@ -161,7 +161,7 @@ fn read_packages(metadata: &Value) -> Result<BTreeMap<String, Package>> {
     Ok(packages)
 }
 
-fn find_problems(packages: &BTreeMap<String, Package>, map: &[Place]) -> Vec<String> {
+fn find_problems(packages: &BTreeMap<String, Package>, map: &[CrateRule]) -> Vec<String> {
     let mut problems = Vec::new();
     for package in packages.values().filter(|package| package.ours) {
         let name = &package.name;
@@ -213,10 +213,10 @@ fn paths_to_runtimes(packages: &BTreeMap<String, Package>, start: &Package) -> V
 mod tests {
     use super::*;
 
-    const SMALL: &[Place] = &[
-        Place { name: "low", synchronous: true, may_use: &[] },
-        Place { name: "high", synchronous: false, may_use: &["low"] },
-        Place { name: TESTS_ONLY, synchronous: false, may_use: &[] },
+    const SMALL: &[CrateRule] = &[
+        CrateRule { name: "low", synchronous: true, may_use: &[] },
+        CrateRule { name: "high", synchronous: false, may_use: &["low"] },
+        CrateRule { name: TESTS_ONLY, synchronous: false, may_use: &[] },
     ];
 
     fn check(arrows: &[(&str, &str, bool)], expect: &[&str]) {

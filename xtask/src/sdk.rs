@@ -25,8 +25,8 @@ struct Language {
     tools: Tools,
     /// What the client can speak.
     schemes: &'static [&'static str],
-    prepare: fn(&Context, &Place) -> Result<()>,
-    suite: fn(&Context, &Place) -> Result<Task>,
+    prepare: fn(&Context, &SuiteDirectories) -> Result<()>,
+    suite: fn(&Context, &SuiteDirectories) -> Result<Task>,
 }
 
 /// The servers that suites talk to.
@@ -37,7 +37,7 @@ struct Servers {
 }
 
 /// Where a suite's sources are, and where it may install and build.
-pub struct Place {
+pub struct SuiteDirectories {
     pub sources: PathBuf,
     pub work: PathBuf,
 }
@@ -201,15 +201,15 @@ pub fn run(context: &Context) -> Result<Outcome> {
     Ok(Outcome::Passed(notes.join("; ")))
 }
 
-fn place(context: &Context, language: &str) -> Result<Place> {
+fn place(context: &Context, language: &str) -> Result<SuiteDirectories> {
     let sources = context.root.join("tests/sdk").join(language);
     let work = context.target.join("sdk").join(language);
     std::fs::create_dir_all(&work)?;
-    Ok(Place { sources, work })
+    Ok(SuiteDirectories { sources, work })
 }
 
 /// The Python SDK, installed, for programs beside its suite.
-pub fn python(context: &Context) -> Result<Place> {
+pub fn python(context: &Context) -> Result<SuiteDirectories> {
     let place = place(context, "python")?;
     prepare_python(context, &place)?;
     Ok(place)
@@ -261,7 +261,7 @@ fn select(context: &Context) -> Result<Vec<&'static Language>> {
 fn run_suite(
     context: &Context,
     language: &Language,
-    place: &Place,
+    place: &SuiteDirectories,
     servers: &Servers,
     scheme: &str,
     certificate: &Path,
@@ -301,7 +301,7 @@ fn files(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// Whether these sources were installed already; `done` remembers them.
-fn is_current(place: &Place, sources: &[&str]) -> Result<Option<Stamp>> {
+fn is_current(place: &SuiteDirectories, sources: &[&str]) -> Result<Option<Stamp>> {
     let mut text = String::new();
     for name in sources {
         let path = place.sources.join(name);
@@ -323,7 +323,7 @@ impl Stamp {
     }
 }
 
-fn prepare_python(context: &Context, place: &Place) -> Result<()> {
+fn prepare_python(context: &Context, place: &SuiteDirectories) -> Result<()> {
     let Some(stamp) = is_current(place, &["requirements.txt"])? else { return Ok(()) };
     let venv = place.work.join("venv");
     Task::new(context, "python3").args(&["-m", "venv", "--clear"]).arg(&venv).run_logged("python-venv")?;
@@ -335,7 +335,7 @@ fn prepare_python(context: &Context, place: &Place) -> Result<()> {
     stamp.done()
 }
 
-fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
+fn prepare_javascript(context: &Context, place: &SuiteDirectories) -> Result<()> {
     // Node looks for modules beside and above the program, so the program goes where the modules are.
     for name in files(&place.sources)? {
         std::fs::copy(place.sources.join(&name), place.work.join(&name))?;
@@ -350,7 +350,7 @@ fn prepare_javascript(context: &Context, place: &Place) -> Result<()> {
 }
 
 /// Programs of the old clients share files that lie beside their folders.
-fn prepare_old_javascript(context: &Context, place: &Place) -> Result<()> {
+fn prepare_old_javascript(context: &Context, place: &SuiteDirectories) -> Result<()> {
     let shared = place.sources.with_file_name("");
     for name in files(&shared)? {
         std::fs::copy(shared.join(&name), place.work.join(&name))?;
@@ -358,15 +358,15 @@ fn prepare_old_javascript(context: &Context, place: &Place) -> Result<()> {
     prepare_javascript(context, place)
 }
 
-fn suite_python(context: &Context, place: &Place) -> Result<Task> {
+fn suite_python(context: &Context, place: &SuiteDirectories) -> Result<Task> {
     Ok(Task::new(context, place.work.join("venv/bin/python")).arg(place.sources.join("suite.py")))
 }
 
-fn suite_javascript(context: &Context, place: &Place) -> Result<Task> {
+fn suite_javascript(context: &Context, place: &SuiteDirectories) -> Result<Task> {
     Ok(Task::new(context, "node").arg(place.work.join("suite.js")))
 }
 
-fn prepare_java(context: &Context, place: &Place) -> Result<()> {
+fn prepare_java(context: &Context, place: &SuiteDirectories) -> Result<()> {
     const FOLDER: &str = "src/main/java/suite";
     let mut sources = vec!["pom.xml".to_owned()];
     sources.extend(files(&place.sources.join(FOLDER))?.iter().map(|name| format!("{FOLDER}/{name}")));
@@ -381,14 +381,14 @@ fn prepare_java(context: &Context, place: &Place) -> Result<()> {
     stamp.done()
 }
 
-fn suite_java(context: &Context, place: &Place) -> Result<Task> {
+fn suite_java(context: &Context, place: &SuiteDirectories) -> Result<Task> {
     let libraries = std::fs::read_to_string(place.work.join("classpath"))?;
     let classes = place.work.join("classes");
     let path = format!("{}:{}", classes.display(), libraries.trim());
     Ok(Task::new(context, "java").args(&["-cp", &path, "suite.Suite"]))
 }
 
-fn prepare_go(context: &Context, place: &Place) -> Result<()> {
+fn prepare_go(context: &Context, place: &SuiteDirectories) -> Result<()> {
     Task::new(context, "go")
         .args(&["build", "-o"])
         .arg(place.work.join("suite"))
@@ -399,7 +399,7 @@ fn prepare_go(context: &Context, place: &Place) -> Result<()> {
     Ok(())
 }
 
-fn prepare_rust(context: &Context, place: &Place) -> Result<()> {
+fn prepare_rust(context: &Context, place: &SuiteDirectories) -> Result<()> {
     Task::cargo(context, &["build", "--quiet", "--locked", "--manifest-path"])
         .arg(place.sources.join("Cargo.toml"))
         .arg("--target-dir")

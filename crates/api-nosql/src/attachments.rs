@@ -31,50 +31,50 @@ const OWN_MEMBERS: [&str; 7] = ["id", "contentType", "media", "_rid", "_ts", "_s
 const OCTETS: &str = "application/octet-stream";
 
 /// The item that a request about attachments or their media is about.
-pub struct Place {
+pub struct AttachedItem {
     pub target: Target,
     pub key: PartitionKey,
     pub id: String,
 }
 
 pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
-    let place = Place::of(context)?;
-    let content = if is_upload(context) { uploaded(context) } else { described(context, &place)? };
+    let attached = AttachedItem::of(context)?;
+    let content = if is_upload(context) { uploaded(context) } else { described(context, &attached)? };
     let name = AttachmentName::Id(content.id.clone());
     let change = match context.action {
         Action::UpsertAttachment => AttachmentChange::Upsert(content),
         _ => AttachmentChange::Create(content),
     };
-    let reply = place.write(context, change).await?;
-    place.written(context, &reply, &name)
+    let reply = attached.write(context, change).await?;
+    attached.written(context, &reply, &name)
 }
 
 pub async fn replace(context: &Context<'_>) -> Result<Answer> {
-    let place = Place::of(context)?;
-    let content = described(context, &place)?;
+    let attached = AttachedItem::of(context)?;
+    let content = described(context, &attached)?;
     let now = AttachmentName::Id(content.id.clone());
-    let change = AttachmentChange::Replace(place.name(context), content);
-    let reply = place.write(context, change).await?;
-    place.written(context, &reply, &now)
+    let change = AttachmentChange::Replace(attached.name(context), content);
+    let reply = attached.write(context, change).await?;
+    attached.written(context, &reply, &now)
 }
 
 pub async fn delete(context: &Context<'_>) -> Result<Answer> {
-    let place = Place::of(context)?;
-    let reply = place.write(context, AttachmentChange::Delete(place.name(context))).await?;
+    let attached = AttachedItem::of(context)?;
+    let reply = attached.write(context, AttachmentChange::Delete(attached.name(context))).await?;
     let at = items::at(reply.at);
-    let mut answer = items::answer(context, &place.target, StatusCode::NO_CONTENT, at, reply.charge_ru);
+    let mut answer = items::answer(context, &attached.target, StatusCode::NO_CONTENT, at, reply.charge_ru);
     answer.headers.remove(CONTENT_TYPE);
     Ok(answer)
 }
 
 pub fn read(context: &Context<'_>) -> Result<Answer> {
-    let place = Place::of(context)?;
-    let (reply, attachment) = place.find(context)?;
+    let attached = AttachedItem::of(context)?;
+    let (reply, attachment) = attached.find(context)?;
     let etag = attachment.etag();
     let known = context.text(IF_NONE_MATCH).is_some_and(|known| etag.matches(known));
     let status = if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-    let answer = place.answer(context, status, &reply).etag(&etag.to_string());
-    Ok(if known { answer } else { answer.body(place.json(&reply.item, &attachment)) })
+    let answer = attached.answer(context, status, &reply).etag(&etag.to_string());
+    Ok(if known { answer } else { answer.body(attached.json(&reply.item, &attachment)) })
 }
 
 pub fn list(context: &Context<'_>) -> Result<Answer> {
@@ -86,22 +86,22 @@ pub fn query(context: &Context<'_>) -> Result<Answer> {
 }
 
 fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) -> Result<Answer> {
-    let place = Place::of(context)?;
-    let reply = place.read(context)?;
-    let attachments = place.attachments(&reply.item)?;
+    let attached = AttachedItem::of(context)?;
+    let reply = attached.read(context)?;
+    let attachments = attached.attachments(&reply.item)?;
     let entries = attachments
         .iter()
-        .map(|one| Entry { number: one.number, json: place.json(&reply.item, one) })
+        .map(|one| Entry { number: one.number, json: attached.json(&reply.item, one) })
         .collect();
-    let rid = place.target.rid.item(reply.item.number);
+    let rid = attached.target.rid.item(reply.item.number);
     let answer = answer(Feed { key: "Attachments", rid: ascii(&rid), entries })?;
     let at = At { item_lsn: Some(reply.at.item_lsn), ..items::at(reply.at) };
-    Ok(answer.at(at).charge(reply.charge_ru).owner(&place.target.alt_path(), place.target.rid.as_str()))
+    Ok(answer.at(at).charge(reply.charge_ru).owner(&attached.target.alt_path(), attached.target.rid.as_str()))
 }
 
-impl Place {
+impl AttachedItem {
     /// The item by its key and id, or by what the link to its media says.
-    pub fn of(context: &Context<'_>) -> Result<Place> {
+    pub fn of(context: &Context<'_>) -> Result<AttachedItem> {
         let target = context.container_inside()?;
         if let (Some(epk), Some(Rid::Item { number, .. })) =
             (&context.path.media_epk, Rid::parse(context.path.id(2)))
@@ -109,12 +109,12 @@ impl Place {
             let found = target.container.item_at(epk, number);
             let (key, id) = found.map_err(|error| items::failed(&target, &PartitionKey::default(), error))?;
             context.limits.permits_key(&key)?;
-            return Ok(Place { target, key, id });
+            return Ok(AttachedItem { target, key, id });
         }
         let key = scope::key(context)?;
-        items::routed(&target, &key)?;
+        items::check_routable(&target, &key)?;
         let id = items::item_id(context, &target, &key)?.into_owned();
-        Ok(Place { target, key, id })
+        Ok(AttachedItem { target, key, id })
     }
 
     pub fn read(&self, context: &Context<'_>) -> Result<ItemReply> {
@@ -261,7 +261,7 @@ pub fn content_type_of(context: &Context<'_>) -> String {
 }
 
 /// What a JSON body says about an attachment.
-fn described(context: &Context<'_>, place: &Place) -> Result<AttachmentContent> {
+fn described(context: &Context<'_>, attached: &AttachedItem) -> Result<AttachmentContent> {
     let mut body = body::object(context)?;
     let text = |name: &str| match body.get(name) {
         None | Some(Value::Null) => Err(ApiError::bad_request(format!(
@@ -271,7 +271,7 @@ fn described(context: &Context<'_>, place: &Place) -> Result<AttachmentContent> 
         Some(_) => Err(ApiError::bad_request(INPUT_INVALID)),
     };
     let (id, content_type, link) = (text("id")?, text("contentType")?, text("media")?);
-    let media = if place.owns(&link) { None } else { Some(Media::Link(link)) };
+    let media = if attached.owns(&link) { None } else { Some(Media::Link(link)) };
     let mut members = String::new();
     if let Some(object) = body.as_object_mut() {
         object.retain(|name, _| !OWN_MEMBERS.contains(&name.as_str()));

@@ -2,18 +2,18 @@
 
 /// How far a route is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SupportLevel {
     Supported,
     Partial,
     Absent,
 }
 
-impl State {
+impl SupportLevel {
     pub fn name(self) -> &'static str {
         match self {
-            State::Supported => "supported",
-            State::Partial => "partial",
-            State::Absent => "absent",
+            SupportLevel::Supported => "supported",
+            SupportLevel::Partial => "partial",
+            SupportLevel::Absent => "absent",
         }
     }
 }
@@ -24,7 +24,7 @@ pub struct Support {
     pub route: &'static str,
     pub verb: &'static str,
     pub what: &'static str,
-    pub state: State,
+    pub state: SupportLevel,
     pub note: &'static str,
 }
 
@@ -32,13 +32,13 @@ const fn line(
     route: &'static str,
     verb: &'static str,
     what: &'static str,
-    state: State,
+    state: SupportLevel,
     note: &'static str,
 ) -> Support {
     Support { route, verb, what, state, note }
 }
 
-use State::{Absent, Partial, Supported};
+use SupportLevel::{Absent, Partial, Supported};
 
 #[rustfmt::skip]
 pub const SUPPORT: &[Support] = &[
@@ -119,7 +119,7 @@ mod tests {
             let path = Path::parse(&path).unwrap_or_else(|_| panic!("{} is no route", line.route));
             let absent = matches!(path.resource, Resource::Absent { .. });
             if line.verb == "all" || path.resource == Resource::Account {
-                assert_eq!(absent, line.state == State::Absent, "{}", line.route);
+                assert_eq!(absent, line.state == SupportLevel::Absent, "{}", line.route);
             }
         }
     }

@@ -65,7 +65,7 @@ pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
     // The key is checked before the body, so that a request without one is not charged for reading it.
-    routed(&target, &key)?;
+    check_routable(&target, &key)?;
     let document = sent_document(context).map_err(|error| refused_write(error, place(&target, &key)))?;
     let id = id_of(&document).map_err(|error| refused_write(error, place(&target, &key)))?;
     let operation = if context.action == crate::actions::Action::UpsertItem {
@@ -79,7 +79,7 @@ pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
 pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
-    routed(&target, &key)?;
+    check_routable(&target, &key)?;
     let document = sent_document(context).map_err(|error| refused_write(error, place(&target, &key)))?;
     let id = item_id(context, &target, &key)?.into_owned();
     // Even the question whether another id is taken is beyond a token for one item.
@@ -90,7 +90,7 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
 pub async fn patch(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
-    routed(&target, &key)?;
+    check_routable(&target, &key)?;
     let request = check_size(context.body)
         .and_then(|()| {
             patch_request::parse(context.body, &|text| query::condition::compile(context, &target, text))
@@ -215,8 +215,8 @@ pub fn failed(target: &Target, key: &PartitionKey, error: EngineError) -> ApiErr
     ApiError::from_engine(error, plane).at(place(target, key))
 }
 
-/// Whether the key leads to a partition at all.
-pub fn routed(target: &Target, key: &PartitionKey) -> Result<()> {
+/// Refuses a key that leads to no partition.
+pub fn check_routable(target: &Target, key: &PartitionKey) -> Result<()> {
     match target.container.position_of(key) {
         Ok(_) => Ok(()),
         Err(error) => Err(failed(target, key, error)),

@@ -69,7 +69,7 @@ mod users;
 mod write;
 
 pub use actions::{OPERATIONS, is_query};
-pub use compat_table::{SUPPORT, State, Support, support_table};
+pub use compat_table::{SUPPORT, Support, SupportLevel, support_table};
 pub use config::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, CrossPartition, EMULATOR_KEY, QUERY_PAGE_TIME_DEFAULT,
     REQUEST_TIME_DEFAULT, ServiceConfig,

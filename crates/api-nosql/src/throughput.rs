@@ -47,7 +47,7 @@ pub fn of_creation(context: &Context<'_>) -> Result<Option<Throughput>> {
 
 /// A performance level by its name; `None` when the offer says that it is none.
 fn level(name: &str) -> Result<Option<Level>> {
-    match Level::named(name.trim()) {
+    match Level::by_name(name.trim()) {
         None if !name.trim().eq_ignore_ascii_case("Invalid") => Err(ApiError::refused(format!(
             "The offer type '{name}' is invalid. It must be S1, S2, S3 or Invalid."
         ))),

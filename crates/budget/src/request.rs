@@ -93,9 +93,9 @@ type IsGone = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The budget of one request. Clones are the same budget: a request that works on several threads shares it.
 #[derive(Clone)]
-pub struct Budget(Arc<State>, Option<Instant>);
+pub struct Budget(Arc<Spending>, Option<Instant>);
 
-struct State {
+struct Spending {
     pool: Arc<MemoryPool>,
     limits: Limits,
     /// Taken from the pool, in pieces; never less than `used`.
@@ -119,7 +119,7 @@ impl Budget {
     }
 
     pub fn with(pool: Arc<MemoryPool>, limits: Limits, is_gone: Option<IsGone>) -> Budget {
-        let state = State {
+        let state = Spending {
             pool,
             limits,
             fetched: AtomicUsize::new(0),
@@ -224,7 +224,7 @@ impl Budget {
     }
 }
 
-impl State {
+impl Spending {
     /// Fetches from the pool until `bytes` are covered.
     fn fetch_up_to(&self, bytes: usize) -> bool {
         loop {
@@ -261,7 +261,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for Spending {
     fn drop(&mut self) {
         self.pool.give_back(*self.fetched.get_mut());
     }

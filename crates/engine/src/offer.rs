@@ -51,7 +51,7 @@ const LEVELS: [(Level, &str, u32); 3] =
 
 impl Level {
     /// The level of this name; names are compared as clients write them, `S1` or `s1`.
-    pub fn named(name: &str) -> Option<Level> {
+    pub fn by_name(name: &str) -> Option<Level> {
         LEVELS.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name)).map(|(level, ..)| *level)
     }
 
@@ -265,14 +265,14 @@ mod tests {
     fn performance_levels_are_for_containers_without_a_key() {
         for (level, name, ru) in LEVELS {
             assert_eq!(
-                (Level::named(name), Level::of_ru(ru), level.name()),
+                (Level::by_name(name), Level::of_ru(ru), level.name()),
                 (Some(level), Some(level), name)
             );
             Throughput::Level(level).check_new_fixed().unwrap();
             assert!(refusal(Throughput::Level(level).check_new()).contains(name));
             assert!(Throughput::Level(level).check_replace(0, 0, false, 0).is_err());
         }
-        assert_eq!(Level::named("S4"), None);
+        assert_eq!(Level::by_name("S4"), None);
     }
 
     #[test]

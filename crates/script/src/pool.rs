@@ -129,7 +129,7 @@ struct Running {
 }
 
 #[derive(Default)]
-struct State {
+struct Jobs {
     waiting: VecDeque<Job>,
     running: HashMap<u64, Running>,
     next: u64,
@@ -140,7 +140,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl Jobs {
     /// Whether one more thread may be started for what waits.
     fn has_room(&self, limits: &PoolLimits) -> bool {
         let long = self.running.values().filter(|running| running.began.elapsed() > LONG).count();
@@ -148,21 +148,21 @@ impl State {
     }
 }
 
-struct Shared {
+struct PoolCore {
     limits: PoolLimits,
-    state: Mutex<State>,
+    state: Mutex<Jobs>,
     work: Condvar,
     watch: Condvar,
 }
 
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolCore>,
 }
 
 impl Pool {
     pub fn new(limits: PoolLimits) -> Pool {
         let (state, work, watch) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Pool { shared: Arc::new(Shared { limits, state, work, watch }) }
+        Pool { shared: Arc::new(PoolCore { limits, state, work, watch }) }
     }
 
     /// Runs a job on a thread of the pool. `time` is what it is expected to take at most. Dropping the future tells the
@@ -241,7 +241,7 @@ impl Drop for Pool {
     }
 }
 
-fn spawn_worker(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refused> {
+fn spawn_worker(shared: &Arc<PoolCore>, state: &mut Jobs) -> Result<(), Refused> {
     let worker = shared.clone();
     let spawned = std::thread::Builder::new()
         .name("orrery-script".to_owned())
@@ -262,8 +262,8 @@ fn spawn_worker(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refused> 
     Ok(())
 }
 
-impl Shared {
-    fn work(self: Arc<Shared>) {
+impl PoolCore {
+    fn work(self: Arc<PoolCore>) {
         let thread = priority::lower();
         let mut state = self.state.lock();
         loop {
@@ -320,7 +320,7 @@ impl Shared {
     }
 
     /// Gives up threads whose scripts did not stop, answers those who have waited long enough, and finds threads for others.
-    fn watch(self: Arc<Shared>) {
+    fn watch(self: Arc<PoolCore>) {
         let mut state = self.state.lock();
         loop {
             if state.closed {

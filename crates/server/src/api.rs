@@ -13,9 +13,9 @@ pub trait Backend: Send + Sync + 'static {
     fn memory(&self) -> &Arc<MemoryPool>;
     fn figures(&self) -> StoreFigures;
     /// Figures of the account in the text format of Prometheus, added to those of the transport; with the names of databases
-    /// and containers if `named`.
-    fn account_metrics(&self, _: &mut String, named: bool) {
-        let _ = named;
+    /// and containers if `with_names`.
+    fn account_metrics(&self, _: &mut String, with_names: bool) {
+        let _ = with_names;
     }
     fn close(&self) -> anyhow::Result<()>;
 }

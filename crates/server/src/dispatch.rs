@@ -219,9 +219,11 @@ impl<A: HttpApi> Dispatcher<A> {
                     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                     return Some(response);
                 }
-                named => {
-                    let mut text = self.transport.metrics.render(Some(&self.transport.backend.figures()), self.transport.log.dropped());
-                    self.transport.backend.account_metrics(&mut text, named);
+                with_names => {
+                    let transport = &self.transport;
+                    let figures = transport.backend.figures();
+                    let mut text = transport.metrics.render(Some(&figures), transport.log.dropped());
+                    transport.backend.account_metrics(&mut text, with_names);
                     (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
                 }
             },

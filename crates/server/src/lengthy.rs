@@ -69,9 +69,9 @@ pub fn pause() {
     GATE.pause(SLICE, PAUSE_MAX);
 }
 
-struct Gate(Mutex<State>);
+struct Gate(Mutex<Turns>);
 
-struct State {
+struct Turns {
     running: usize,
     /// Those that wait, in their order.
     waiting: VecDeque<Arc<Waiting>>,
@@ -86,7 +86,7 @@ struct Waiting {
 
 impl Gate {
     const fn new() -> Gate {
-        Gate(Mutex::new(State { running: 0, waiting: VecDeque::new() }))
+        Gate(Mutex::new(Turns { running: 0, waiting: VecDeque::new() }))
     }
 
     fn enter(&self, running_max: usize) -> Turn<'_> {
@@ -115,7 +115,7 @@ impl Gate {
 }
 
 /// Waits to be called. False: until the deadline in vain.
-fn wait(state: &mut MutexGuard<'_, State>, deadline: Option<Instant>) -> bool {
+fn wait(state: &mut MutexGuard<'_, Turns>, deadline: Option<Instant>) -> bool {
     let waiting = Arc::new(Waiting::default());
     state.waiting.push_back(waiting.clone());
     loop {
@@ -136,7 +136,7 @@ fn wait(state: &mut MutexGuard<'_, State>, deadline: Option<Instant>) -> bool {
     }
 }
 
-impl State {
+impl Turns {
     /// Gives a turn back. Passed on instead, if somebody waits, so that nobody who comes now is faster.
     fn pass_on(&mut self) {
         match self.waiting.pop_front() {

@@ -21,17 +21,17 @@ use crate::limits::{LOG_BUFFER_BYTES_MAX, LOG_FLUSH_TIMEOUT, LOG_GATHER};
 
 /// Where lines go. Cheap to clone.
 #[derive(Clone)]
-pub struct LogSink(Arc<Shared>);
+pub struct LogSink(Arc<LogBuffer>);
 
-struct Shared {
-    state: Mutex<State>,
+struct LogBuffer {
+    state: Mutex<Unwritten>,
     work: Condvar,
     done: Condvar,
     dropped: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct Unwritten {
     buffer: Vec<u8>,
     asleep: bool,
     closing: bool,
@@ -41,7 +41,7 @@ struct State {
 impl LogSink {
     /// A sink with its writer thread, writing to `output` (stderr, in the server).
     pub fn start(output: impl Write + Send + 'static) -> std::io::Result<LogSink> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LogBuffer {
             state: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -82,7 +82,7 @@ impl LogSink {
     }
 }
 
-fn write_batches(shared: &Shared, mut output: impl Write) {
+fn write_batches(shared: &LogBuffer, mut output: impl Write) {
     let mut batch = Vec::new();
     let mut reported = 0;
     loop {

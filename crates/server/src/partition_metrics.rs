@@ -33,8 +33,8 @@ const FAMILIES: [(&str, &str, &str, Value); 8] = [
 
 const NORMALIZED: &str = "orrery_partition_normalized_ru";
 
-pub fn render(text: &mut String, partitions: &[PartitionInsight], named: bool) {
-    let own = if named { partitions.len().min(PARTITIONS_MAX) } else { 0 };
+pub fn render(text: &mut String, partitions: &[PartitionInsight], with_names: bool) {
+    let own = if with_names { partitions.len().min(PARTITIONS_MAX) } else { 0 };
     let (own, rest) = partitions.split_at(own);
     let labels: Vec<String> = own
         .iter()

@@ -20,12 +20,12 @@ pub(crate) const GROUP_COMMITS_MAX: usize = 4 * 1024;
 pub(crate) const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Waiting<T>>,
     not_empty: Condvar,
     not_full: Condvar,
 }
 
-struct State<T> {
+struct Waiting<T> {
     entries: VecDeque<(T, usize)>,
     bytes: usize,
     /// Set by a wake-up that carries no entry.
@@ -54,7 +54,7 @@ const GATHER_TURNS_MAX: u32 = 2;
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Queue<T> {
-        let state = State {
+        let state = Waiting {
             entries: VecDeque::new(),
             bytes: 0,
             woken: false,
@@ -84,7 +84,7 @@ impl<T> Queue<T> {
         self.add(self.state.lock(), entry, 0);
     }
 
-    fn add(&self, mut state: parking_lot::MutexGuard<'_, State<T>>, entry: T, bytes: usize) {
+    fn add(&self, mut state: parking_lot::MutexGuard<'_, Waiting<T>>, entry: T, bytes: usize) {
         if state.dead {
             return;
         }

@@ -28,7 +28,7 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
         let error = ApiError::bad_request(KEY_MISMATCH).substatus(substatus::PARTITION_KEY_MISMATCH);
         return Err(error.at(items::place(&target, &key)));
     }
-    items::routed(&target, &key)?;
+    items::check_routable(&target, &key)?;
     let arguments = arguments(context)?;
     let session = consistency::session(context)?;
     let class = request_class::class(context)?;

@@ -30,7 +30,7 @@ pub(crate) struct Columns {
     making: AtomicBool,
     /// Whether writers have to note what they change. Set under the partition's lock alone.
     noting: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<ColumnNotes>,
 }
 
 impl std::fmt::Debug for Columns {
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Columns {
 }
 
 #[derive(Default)]
-struct State {
+struct ColumnNotes {
     /// How often notes were begun. What was read while other notes were taken is of no use.
     announced: u64,
     /// Everything after this LSN is noted.
@@ -270,7 +270,7 @@ impl Columns {
     }
 }
 
-impl State {
+impl ColumnNotes {
     /// Returns how often the least of them was asked for.
     fn asked_for(&mut self, sources: &[ColumnSource]) -> u32 {
         self.asks += 1;

@@ -6,7 +6,7 @@ use super::Partition;
 use crate::batch::BatchReply;
 use crate::error::{Kind, Result};
 use crate::item::{ItemReply, WriteAck, WriteReply};
-use crate::throughput::{Figures, HotKey, Place, RequestClass};
+use crate::throughput::{Figures, HotKey, MeteredRange, RequestClass};
 
 /// An answer that says what it cost.
 pub(super) trait Charged {
@@ -68,8 +68,8 @@ impl Partition {
         (kept, answer)
     }
 
-    fn place<'a>(&'a self, settings: &'a super::Settings) -> Place<'a> {
-        Place {
+    fn place<'a>(&'a self, settings: &'a super::Settings) -> MeteredRange<'a> {
+        MeteredRange {
             supply: self.owner.supply(),
             env: self.env.as_ref(),
             key: &settings.definition.partition_key,

@@ -48,12 +48,12 @@ pub(crate) struct Splits {
 
 #[derive(Default)]
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<JobQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct JobQueue {
     stopping: bool,
     next_number: u64,
     waiting: VecDeque<Arc<Job>>,

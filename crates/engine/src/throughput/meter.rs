@@ -55,7 +55,7 @@ impl Meter {
     }
 
     /// Lets a request in, or refuses it with the time to wait.
-    pub(crate) fn admit(&self, at: &Place<'_>, class: RequestClass) -> Result<()> {
+    pub(crate) fn admit(&self, at: &MeteredRange<'_>, class: RequestClass) -> Result<()> {
         if !at.supply.enforced() {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl Meter {
     /// Takes what a request cost out of the budget and notes it. `key` is the logical partition it was about, if one.
     pub(crate) fn charge(
         &self,
-        at: &Place<'_>,
+        at: &MeteredRange<'_>,
         class: RequestClass,
         charge_ru: f64,
         key: Option<&PartitionKey>,
@@ -107,7 +107,7 @@ impl Meter {
     }
 
     /// The limiter of the part of the hash space in which the partition begins.
-    fn shared(&self, pool: &Pool, at: &Place<'_>) -> Option<Arc<Limiter>> {
+    fn shared(&self, pool: &Pool, at: &MeteredRange<'_>) -> Option<Arc<Limiter>> {
         let parts = pool.parts();
         let known = self.place.load(Relaxed);
         let part = match (known >> 32) as u32 == parts {
@@ -140,14 +140,14 @@ impl Meter {
 }
 
 /// Where a meter stands: its container's supply and its part of the hash space.
-pub(crate) struct Place<'a> {
+pub(crate) struct MeteredRange<'a> {
     pub(crate) supply: &'a Supply,
     pub(crate) env: &'a dyn Env,
     pub(crate) key: &'a PartitionKeyDefinition,
     pub(crate) min: &'a Epk,
 }
 
-impl<'a> Place<'a> {
+impl<'a> MeteredRange<'a> {
     fn rules(&self) -> Rules<'a> {
         Rules { now_ns: self.env.monotonic_ns() as i64, ..self.rules_without_time() }
     }

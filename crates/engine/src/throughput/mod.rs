@@ -28,7 +28,7 @@ mod supply;
 pub use hot::HotKey;
 pub use insight::{LargeKey, PartitionInsight};
 pub use limiter::{BUCKET_UNLIMITED, BUCKETS_MAX};
-pub(crate) use meter::{Figures, Meter, Place};
+pub(crate) use meter::{Figures, Meter, MeteredRange};
 pub(crate) use supply::{Pool, Supply};
 
 /// What a physical partition of a serverless account may spend per second.

@@ -39,7 +39,7 @@ const COMPACTION_PATIENCE: u32 = 5;
 const MERGED_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct Background {
-    state: Mutex<State>,
+    state: Mutex<PendingWork>,
     flush: Condvar,
     compact: Condvar,
     progress: Condvar,
@@ -47,7 +47,7 @@ pub(super) struct Background {
 }
 
 #[derive(Default)]
-struct State {
+struct PendingWork {
     flush: bool,
     compact: [bool; COMPACTORS.len()],
     /// Merge also what could wait.
@@ -62,7 +62,7 @@ impl Background {
     pub(super) fn new() -> Background {
         // Compactors look once: the last process may have ended before it could.
         // And the flusher, for the reserve.
-        let state = State { flush: true, compact: [true; COMPACTORS.len()], ..State::default() };
+        let state = PendingWork { flush: true, compact: [true; COMPACTORS.len()], ..PendingWork::default() };
         Background {
             state: Mutex::new(state),
             flush: Condvar::new(),
@@ -214,7 +214,7 @@ fn seal_deletions(core: &Core, sealed: &mut Option<(Instant, u64)>) {
 }
 
 /// Waits before another try, unless the store ends.
-fn wait(condition: &Condvar, state: &mut MutexGuard<'_, State>, time: Duration) {
+fn wait(condition: &Condvar, state: &mut MutexGuard<'_, PendingWork>, time: Duration) {
     let until = Instant::now() + time;
     while !state.stop && !condition.wait_until(state, until).timed_out() {}
 }

@@ -75,7 +75,7 @@ pub(super) struct CacheStats {
 }
 
 /// An item's address, hashed once for all that is done with it.
-pub(super) struct Place<'k> {
+pub(super) struct ItemAddress<'k> {
     hash: u64,
     generation: u64,
     key: &'k [u8],
@@ -97,17 +97,17 @@ impl ItemCache {
         }
     }
 
-    pub(super) fn place<'k>(&self, generation: u64, key: &'k [u8]) -> Place<'k> {
+    pub(super) fn address<'k>(&self, generation: u64, key: &'k [u8]) -> ItemAddress<'k> {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u64(generation);
         hasher.write(key);
-        Place { hash: hasher.finish(), generation, key }
+        ItemAddress { hash: hasher.finish(), generation, key }
     }
 
     /// The item as a snapshot with this number sees it, if it is here.
-    pub(super) fn get(&self, place: &Place<'_>, snapshot: u64) -> Option<Bytes> {
-        let entry = self.entries.get(place).filter(|entry| entry.from <= snapshot);
-        let stripe = self.stripe(place.hash);
+    pub(super) fn get(&self, address: &ItemAddress<'_>, snapshot: u64) -> Option<Bytes> {
+        let entry = self.entries.get(address).filter(|entry| entry.from <= snapshot);
+        let stripe = self.stripe(address.hash);
         match &entry {
             Some(_) => stripe.hits.fetch_add(1, Relaxed),
             None => stripe.misses.fetch_add(1, Relaxed),
@@ -116,19 +116,19 @@ impl ItemCache {
     }
 
     /// Offers what a snapshot has found in the tree.
-    pub(super) fn fill(&self, place: &Place<'_>, snapshot: u64, value: &[u8]) {
+    pub(super) fn fill(&self, address: &ItemAddress<'_>, snapshot: u64, value: &[u8]) {
         if value.len() > ITEM_BYTES_MAX {
             return;
         }
         // Copied, because the value is a part of a block that would stay in memory with it.
-        let mut bytes = BytesMut::with_capacity(place.key.len() + value.len());
-        bytes.extend_from_slice(place.key);
+        let mut bytes = BytesMut::with_capacity(address.key.len() + value.len());
+        bytes.extend_from_slice(address.key);
         bytes.extend_from_slice(value);
         let mut bytes = bytes.freeze();
-        let key = bytes.split_to(place.key.len());
-        let key = Key { hash: place.hash, generation: place.generation, key };
+        let key = bytes.split_to(address.key.len());
+        let key = Key { hash: address.hash, generation: address.generation, key };
 
-        let last_write = self.stripe(place.hash).last_write.lock();
+        let last_write = self.stripe(address.hash).last_write.lock();
         if *last_write < snapshot {
             self.entries.insert(key, Entry { from: snapshot, value: bytes });
         }
@@ -137,16 +137,16 @@ impl ItemCache {
     /// Takes note of a durable commit that is not yet published. Only items that are here already stay here: a load must not
     /// push out what is read.
     pub(super) fn wrote(&self, generation: u64, key: &Bytes, seqno: u64, value: Option<&Bytes>) {
-        let place = self.place(generation, key);
-        let mut last_write = self.stripe(place.hash).last_write.lock();
+        let address = self.address(generation, key);
+        let mut last_write = self.stripe(address.hash).last_write.lock();
         *last_write = seqno;
         match value.filter(|value| value.len() <= ITEM_BYTES_MAX) {
             Some(value) => {
-                let key = Key { hash: place.hash, generation, key: key.clone() };
+                let key = Key { hash: address.hash, generation, key: key.clone() };
                 // An error says that it was not here.
                 let _ = self.entries.replace(key, Entry { from: seqno + 1, value: value.clone() }, true);
             }
-            None => drop(self.entries.remove(&place)),
+            None => drop(self.entries.remove(&address)),
         }
     }
 
@@ -193,13 +193,13 @@ impl Hash for Key {
     }
 }
 
-impl Hash for Place<'_> {
+impl Hash for ItemAddress<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
 }
 
-impl Equivalent<Key> for Place<'_> {
+impl Equivalent<Key> for ItemAddress<'_> {
     fn equivalent(&self, key: &Key) -> bool {
         self.generation == key.generation && self.key == key.key
     }
@@ -240,34 +240,34 @@ mod tests {
     use super::*;
 
     fn seen(cache: &ItemCache, generation: u64, key: &'static str, snapshot: u64) -> Option<Bytes> {
-        cache.get(&cache.place(generation, key.as_bytes()), snapshot)
+        cache.get(&cache.address(generation, key.as_bytes()), snapshot)
     }
 
     #[test]
     fn a_snapshot_sees_only_what_is_not_newer_than_itself() {
         let cache = ItemCache::new(1 << 20);
-        let place = cache.place(1, b"key");
-        cache.fill(&place, 10, b"old");
-        assert_eq!(cache.get(&place, 9), None);
-        assert_eq!(cache.get(&place, 10), Some("old".into()));
+        let address = cache.address(1, b"key");
+        cache.fill(&address, 10, b"old");
+        assert_eq!(cache.get(&address, 9), None);
+        assert_eq!(cache.get(&address, 10), Some("old".into()));
         cache.wrote(1, &"key".into(), 15, Some(&"new".into()));
-        assert_eq!(cache.get(&place, 15), None, "a snapshot sees what is below its number");
-        assert_eq!(cache.get(&place, 16), Some("new".into()));
+        assert_eq!(cache.get(&address, 15), None, "a snapshot sees what is below its number");
+        assert_eq!(cache.get(&address, 16), Some("new".into()));
         cache.wrote(1, &"key".into(), 20, None);
-        assert_eq!(cache.get(&place, 21), None);
+        assert_eq!(cache.get(&address, 21), None);
     }
 
     #[test]
     fn a_slow_reader_cannot_put_back_what_was_replaced_or_deleted() {
         let cache = ItemCache::new(1 << 20);
-        let place = cache.place(1, b"key");
+        let address = cache.address(1, b"key");
         cache.wrote(1, &"key".into(), 15, None);
         for snapshot in [9, 15] {
-            cache.fill(&place, snapshot, b"old");
-            assert_eq!(cache.get(&place, 100), None, "snapshot {snapshot} does not see commit 15");
+            cache.fill(&address, snapshot, b"old");
+            assert_eq!(cache.get(&address, 100), None, "snapshot {snapshot} does not see commit 15");
         }
-        cache.fill(&place, 16, b"present");
-        assert_eq!(cache.get(&place, 16), Some("present".into()));
+        cache.fill(&address, 16, b"present");
+        assert_eq!(cache.get(&address, 16), Some("present".into()));
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn generations_and_keys_are_apart() {
         let cache = ItemCache::new(1 << 20);
-        cache.fill(&cache.place(1, b"key"), 10, b"value");
+        cache.fill(&cache.address(1, b"key"), 10, b"value");
         assert_eq!(seen(&cache, 2, "key", 10), None);
         assert_eq!(seen(&cache, 1, "ke", 10), None);
         assert_eq!(seen(&cache, 1, "key", 10), Some("value".into()));
@@ -307,11 +307,11 @@ mod tests {
         let value = vec![7; 1000];
         for number in 0..20_000u64 {
             let cold = format!("cold {number}");
-            cache.fill(&cache.place(1, cold.as_bytes()), 10, &value);
+            cache.fill(&cache.address(1, cold.as_bytes()), 10, &value);
             let key = &hot[number as usize % hot.len()];
-            let place = cache.place(1, key.as_bytes());
-            if cache.get(&place, 10).is_none() {
-                cache.fill(&place, 10, &value);
+            let address = cache.address(1, key.as_bytes());
+            if cache.get(&address, 10).is_none() {
+                cache.fill(&address, 10, &value);
             }
             assert!(cache.stats().size_bytes <= 256 * 1024);
         }
@@ -322,14 +322,14 @@ mod tests {
     #[test]
     fn an_item_that_has_become_too_large_is_not_left_in_its_old_form() {
         let cache = ItemCache::new(1 << 20);
-        let place = cache.place(1, b"key");
-        cache.fill(&place, 10, b"small");
+        let address = cache.address(1, b"key");
+        cache.fill(&address, 10, b"small");
         cache.wrote(1, &"key".into(), 11, Some(&vec![0; ITEM_BYTES_MAX + 1].into()));
-        assert_eq!(cache.get(&place, 12), None);
-        cache.fill(&place, 12, &vec![0; ITEM_BYTES_MAX + 1]);
-        assert_eq!(cache.get(&place, 12), None);
+        assert_eq!(cache.get(&address, 12), None);
+        cache.fill(&address, 12, &vec![0; ITEM_BYTES_MAX + 1]);
+        assert_eq!(cache.get(&address, 12), None);
         let none = ItemCache::new(0);
-        none.fill(&none.place(1, b"key"), 10, b"value");
+        none.fill(&none.address(1, b"key"), 10, b"value");
         assert_eq!(seen(&none, 1, "key", 10), None, "a cache without room");
     }
 }

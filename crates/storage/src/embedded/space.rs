@@ -89,13 +89,13 @@ impl Snapshot for EmbeddedSnapshot {
             return self.get_from_tree(table, key);
         };
         let items = &self.core.items;
-        let place = items.place(generation, key);
-        if let Some(value) = items.get(&place, self.pin.seqno) {
+        let address = items.address(generation, key);
+        if let Some(value) = items.get(&address, self.pin.seqno) {
             return Ok(Some(value));
         }
         let found = self.get_from_tree(table, key)?;
         if let Some(value) = &found {
-            items.fill(&place, self.pin.seqno, value);
+            items.fill(&address, self.pin.seqno, value);
         }
         Ok(found)
     }

@@ -37,12 +37,12 @@ pub(super) enum Call {
 
 #[derive(Default)]
 pub(super) struct Faults {
-    state: Mutex<State>,
+    state: Mutex<FaultPlan>,
     released: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct FaultPlan {
     events: Vec<Event>,
     /// The call that fails, after how many more that succeed, and with what.
     fault: Option<(Call, u32, i32)>,
