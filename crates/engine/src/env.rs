@@ -1,7 +1,8 @@
 //! Time and randomness, passed in.
 //!
-//! Nothing in the engine asks the operating system for the time or for random bits, so a test can set the clock and
-//! a failure can be repeated from its seed.
+//! What the engine stores, answers or decides by the calendar or by chance comes from here, so a test can set the clock and
+//! a failure can be repeated from its seed. How long something has taken (pages of queries, splits, the sweeper's rounds)
+//! is measured with the machine's own clock, and decides when work is interrupted but never what comes of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -9,16 +9,20 @@
 //! Account ── catalog snapshot ── Database ── Container ── routing by hash ── Partition ── Space (storage)
 //! ```
 //!
-//! - `account`, `catalog/`: what exists, durably, and who changes it.
+//! - `account`, `catalog/`, `offer`: what exists, durably, and who changes it.
 //! - `access/`: users and permissions, resource tokens, and who may do what.
 //! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
-//! - `container`: a handle with routing; items, feeds and batches go through it.
+//! - `container`, `ranges`: a handle with routing; items, feeds, batches and queries go through it.
 //! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.
 //! - `faults/`: errors, delays and losses on purpose, for users' tests.
 //! - `throughput/`: budgets of request units, and what partitions have spent.
-//! - `partition/`, `item`, `feed`, `batch`, `charge`: one physical partition and what happens inside.
+//! - `partition/`, `item`, `attachment`, `feed`, `batch`, `script`, `charge`: one physical partition, what happens inside
+//!   and what it costs.
+//! - `query/`, `columns/`: queries over one partition: which way to the items, and columns of them in memory.
+//! - `consistency`, `error`: what a request may ask for, and what can go wrong, for every API to map.
+//! - `sweeper`, `check`: what goes on in the background, and looking for damage and mending it.
 
 pub mod access;
 pub mod account;
