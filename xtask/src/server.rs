@@ -15,8 +15,7 @@ use crate::Context;
 use crate::process::{Leashed, Task};
 
 /// The key that every emulator of the service shares. It protects nothing, which is right on loopback in a test.
-pub const KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+pub use orrery_testkit::EMULATOR_KEY as KEY;
 
 const START_ATTEMPTS_MAX: usize = 5;
 const START_TIME_MAX: Duration = Duration::from_secs(30);

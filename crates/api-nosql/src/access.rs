@@ -95,7 +95,7 @@ impl<'a> Request<'a> {
 }
 
 /// What a segment of a path or link calls something: its name, or its rid.
-fn name<'t>(text: impl Into<Cow<'t, str>>) -> ResourceName<'t> {
+pub fn name<'t>(text: impl Into<Cow<'t, str>>) -> ResourceName<'t> {
     let name = text.into();
     let id = match Rid::parse(&name) {
         Some(Rid::Database(number)) => Some(ResourceId::Database(number)),

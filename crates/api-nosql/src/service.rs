@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
 use orrery_engine::access::{Limits, Principal};
 use orrery_engine::faults::{Asked, Effect, LostHalf};
-use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, Ref, ResultCache};
+use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, ResultCache};
 
 use crate::access;
 use crate::actions::{self, Action};
@@ -31,7 +31,7 @@ use crate::faults;
 use crate::generation::ClientGeneration;
 use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
 use crate::request_budget::RequestBudget;
-use crate::rid::{ContainerRid, Rid};
+use crate::rid::ContainerRid;
 use crate::routes::{OWN_TYPE, Path, Resource};
 use crate::scripts::{self, ScriptHost};
 use crate::{
@@ -508,14 +508,16 @@ impl<'a> Context<'a> {
 
     /// The database that the path names, by name or by rid.
     pub fn database(&self) -> Result<Arc<Database>> {
-        find_database(self.account(), self.path.id(0))
+        access::name(self.path.id(0))
+            .find_database(self.account())
             .map_err(|error| ApiError::from_engine(error, Plane::Resources))
     }
 
     /// The container that the path names, by name or by rid.
     pub fn container(&self) -> Result<Arc<Container>> {
         let database = self.database()?;
-        find_container(&database, self.path.id(1))
+        access::name(self.path.id(1))
+            .find_container(&database)
             .map_err(|error| ApiError::from_engine(error, Plane::Resources))
     }
 
@@ -540,24 +542,6 @@ impl<'a> Context<'a> {
 
     pub fn content_type(&self) -> &'a str {
         self.text(CONTENT_TYPE).unwrap_or("")
-    }
-}
-
-/// The database with this name or rid.
-pub(crate) fn find_database(account: &Account, id: &str) -> orrery_engine::Result<Arc<Database>> {
-    match (account.database(Ref::Name(id)), Rid::parse(id)) {
-        (Err(_), Some(Rid::Database(number))) => account.database(Ref::Number(number)),
-        (named, _) => named,
-    }
-}
-
-/// The container of the database with this name or rid.
-pub(crate) fn find_container(database: &Database, id: &str) -> orrery_engine::Result<Arc<Container>> {
-    match (database.container(Ref::Name(id)), Rid::parse(id)) {
-        (Err(_), Some(Rid::Container { database: owner, container })) if owner == database.number => {
-            database.container(Ref::Number(container))
-        }
-        (named, _) => named,
     }
 }
 

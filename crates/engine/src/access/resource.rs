@@ -11,6 +11,7 @@ use orrery_model::PartitionKey;
 
 use crate::account::{Account, Database, Ref};
 use crate::container::Container;
+use crate::error::Result;
 use crate::item::ReadOptions;
 use crate::script::{Script, ScriptKind};
 
@@ -55,23 +56,12 @@ impl<'t> ResourceName<'t> {
 }
 
 impl Resource<'_> {
-    pub(crate) fn find_database(&self, account: &Account) -> Option<Arc<Database>> {
-        match (account.database(Ref::Name(&self.database.name)), self.database.id) {
-            (Err(_), Some(ResourceId::Database(number))) => account.database(Ref::Number(number)).ok(),
-            (named, _) => named.ok(),
-        }
+    pub(super) fn find_database(&self, account: &Account) -> Option<Arc<Database>> {
+        self.database.find_database(account).ok()
     }
 
-    pub(crate) fn find_container(&self, account: &Account) -> Option<Arc<Container>> {
-        let database = self.find_database(account)?;
-        match (database.container(Ref::Name(&self.container.name)), self.container.id) {
-            (Err(_), Some(ResourceId::Container { database: owner, container }))
-                if owner == database.number =>
-            {
-                database.container(Ref::Number(container)).ok()
-            }
-            (named, _) => named.ok(),
-        }
+    pub(super) fn find_container(&self, account: &Account) -> Option<Arc<Container>> {
+        self.container.find_container(&*self.find_database(account)?).ok()
     }
 
     /// Whether there is such a thing; of an item only under a key.
@@ -88,7 +78,27 @@ impl Resource<'_> {
 }
 
 impl ResourceName<'_> {
-    pub(crate) fn find_script(&self, container: &Container, kind: ScriptKind) -> Option<Arc<Script>> {
+    /// The database that is called this.
+    pub fn find_database(&self, account: &Account) -> Result<Arc<Database>> {
+        match (account.database(Ref::Name(&self.name)), self.id) {
+            (Err(_), Some(ResourceId::Database(number))) => account.database(Ref::Number(number)),
+            (named, _) => named,
+        }
+    }
+
+    /// The container of the database that is called this.
+    pub fn find_container(&self, database: &Database) -> Result<Arc<Container>> {
+        match (database.container(Ref::Name(&self.name)), self.id) {
+            (Err(_), Some(ResourceId::Container { database: owner, container }))
+                if owner == database.number =>
+            {
+                database.container(Ref::Number(container))
+            }
+            (named, _) => named,
+        }
+    }
+
+    pub(super) fn find_script(&self, container: &Container, kind: ScriptKind) -> Option<Arc<Script>> {
         let scripts = container.scripts();
         let named = scripts.by_id(kind, &self.name).cloned();
         named.or_else(|| match self.id {
@@ -103,7 +113,7 @@ impl ResourceName<'_> {
 
     /// The number of an item of this container that the text stands for, if its owner is not called by name: items of
     /// containers that are have ids, whatever these look like.
-    pub(crate) fn item_number(&self, container: &Container, container_by_name: bool) -> Option<u64> {
+    pub(super) fn item_number(&self, container: &Container, container_by_name: bool) -> Option<u64> {
         match self.id {
             Some(ResourceId::Item { database, container: owner, number })
                 if !container_by_name

@@ -21,6 +21,7 @@ use std::ops::RangeInclusive;
 
 use hmac::{Hmac, Mac};
 use orrery_model::PartitionKey;
+use orrery_storage::ByteReader;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -139,7 +140,7 @@ fn encode(account: u32, grant: &Grant, random: u32) -> Vec<u8> {
     let mut out = vec![VERSION];
     let numbers =
         [random, account, grant.database, grant.user, grant.permission, grant.start_s, grant.expiry_s];
-    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+    numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
     out.push(match grant.mode {
         PermissionMode::Read => MODE_READ,
         PermissionMode::All => MODE_ALL,
@@ -167,12 +168,12 @@ fn encode(account: u32, grant: &Grant, random: u32) -> Vec<u8> {
 }
 
 fn put_name(out: &mut Vec<u8>, name: &ResourceName<'_>) {
-    out.extend_from_slice(&(name.name.len() as u32).to_be_bytes());
+    out.extend_from_slice(&(name.name.len() as u32).to_le_bytes());
     out.extend_from_slice(name.name.as_bytes());
     let mut id = |tag: u8, owners: &[u32], number: Option<u64>| {
         out.push(tag);
-        owners.iter().for_each(|owner| out.extend_from_slice(&owner.to_be_bytes()));
-        out.extend_from_slice(number.map(u64::to_be_bytes).as_ref().map_or(&[][..], |number| number));
+        owners.iter().for_each(|owner| out.extend_from_slice(&owner.to_le_bytes()));
+        out.extend_from_slice(number.map(u64::to_le_bytes).as_ref().map_or(&[][..], |number| number));
     };
     match name.id {
         None => id(ID_NONE, &[], None),
@@ -190,15 +191,15 @@ fn put_name(out: &mut Vec<u8>, name: &ResourceName<'_>) {
 
 /// The account and the grant.
 fn decode(bytes: &[u8]) -> Option<(u32, Grant)> {
-    let mut payload = Payload(bytes);
-    if payload.byte()? != VERSION {
+    let mut payload = Payload(ByteReader(bytes));
+    if payload.0.u8()? != VERSION {
         return None;
     }
-    let _random = payload.u32()?;
-    let account = payload.u32()?;
-    let (database, user, permission) = (payload.u32()?, payload.u32()?, payload.u32()?);
-    let (start_s, expiry_s) = (payload.u32()?, payload.u32()?);
-    let mode = match payload.byte()? {
+    let _random = payload.0.u32()?;
+    let account = payload.0.u32()?;
+    let (database, user, permission) = (payload.0.u32()?, payload.0.u32()?, payload.0.u32()?);
+    let (start_s, expiry_s) = (payload.0.u32()?, payload.0.u32()?);
+    let mode = match payload.0.u8()? {
         MODE_READ => PermissionMode::Read,
         MODE_ALL => PermissionMode::All,
         _ => return None,
@@ -206,14 +207,14 @@ fn decode(bytes: &[u8]) -> Option<(u32, Grant)> {
     let resource = Resource {
         database: payload.name()?,
         container: payload.name()?,
-        part: match payload.byte()? {
+        part: match payload.0.u8()? {
             PART_WHOLE => Part::Whole,
             PART_ITEM => Part::Item(payload.name()?),
             PART_SCRIPT => Part::Script(payload.script_kind()?, payload.name()?),
             _ => return None,
         },
     };
-    let partition_key = match (usize::from(payload.byte()?), payload.0) {
+    let partition_key = match (usize::from(payload.0.u8()?), payload.0.0) {
         (0, []) => None,
         (0, _) => return None,
         (more, key) => Some(PartitionKey::decode(key).filter(|key| key.0.len() + 1 == more)?),
@@ -223,47 +224,27 @@ fn decode(bytes: &[u8]) -> Option<(u32, Grant)> {
 }
 
 /// What is left of a payload.
-struct Payload<'b>(&'b [u8]);
+struct Payload<'b>(ByteReader<'b>);
 
 impl Payload<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*byte)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (array, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*array)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-
     fn script_kind(&mut self) -> Option<ScriptKind> {
-        ScriptKind::from_u8(self.byte()?)
+        ScriptKind::from_u8(self.0.u8()?)
     }
 
     fn name(&mut self) -> Option<ResourceName<'static>> {
-        let length = self.u32()? as usize;
-        let (name, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        let name = Cow::Owned(std::str::from_utf8(name).ok()?.to_owned());
-        let id = match self.byte()? {
+        let length = self.0.u32()? as usize;
+        let name = Cow::Owned(std::str::from_utf8(self.0.bytes(length)?).ok()?.to_owned());
+        let id = match self.0.u8()? {
             ID_NONE => None,
-            ID_DATABASE => Some(ResourceId::Database(self.u32()?)),
-            ID_CONTAINER => Some(ResourceId::Container { database: self.u32()?, container: self.u32()? }),
-            ID_ITEM => {
-                Some(ResourceId::Item { database: self.u32()?, container: self.u32()?, number: self.u64()? })
-            }
+            ID_DATABASE => Some(ResourceId::Database(self.0.u32()?)),
+            ID_CONTAINER => Some(ResourceId::Container { database: self.0.u32()?, container: self.0.u32()? }),
+            ID_ITEM => Some(ResourceId::Item {
+                database: self.0.u32()?,
+                container: self.0.u32()?,
+                number: self.0.u64()?,
+            }),
             ID_SCRIPT => {
-                let (database, container, number) = (self.u32()?, self.u32()?, self.u64()?);
+                let (database, container, number) = (self.0.u32()?, self.0.u32()?, self.0.u64()?);
                 Some(ResourceId::Script { database, container, number, kind: self.script_kind()? })
             }
             _ => return None,
