@@ -9,9 +9,9 @@ use crate::service::Context;
 /// The page of a client that names no size, or 0.
 pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
 /// The largest page in items, also for a client that leaves the size to the server with -1.
-pub const PAGE_ITEMS_MAX: usize = 100_000;
+pub const PAGE_ITEMS_MAX: usize = orrery_engine::PAGE_ITEMS_MAX;
 /// A page ends after the item that crosses this size.
-pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const PAGE_BYTES_MAX: usize = orrery_engine::PAGE_BYTES_DEFAULT;
 
 pub fn page_items(context: &Context<'_>) -> Result<usize> {
     let Some(text) = context.text(MAX_ITEM_COUNT) else {
