@@ -1,10 +1,10 @@
 //! From a request to what the engine judges it by, and from links of permissions to what they grant.
 //!
-//! What a principal may do is decided in the engine (`orrery_engine::access`). Here is what of it is this protocol's own:
-//! where in path and headers a request says what it is about, how the links of permissions are written, and the words of
-//! a refusal. Every action says by its `Reach` what kind of grant comes near it; a new action does not compile without
-//! one. The limits that come back are applied where the request's key is read, in `scope`, so no handler can get at a
-//! key or a scope without them.
+//! What a principal may do is decided in the engine (`orrery_engine::access`). Here is what of it is this protocol's
+//! own: where in path and headers a request says what it is about, how the links of permissions are written, and the
+//! words of a refusal. Every action says by its `Reach` what kind of grant comes near it; a new action does not compile
+//! without one. The limits that come back are applied where the request's key is read, in `scope`, so no handler can
+//! get at a key or a scope without them.
 //!
 //! Clients write links as names or as URLs, and a name may look like a URL: `b%20c`. What a permission means is decided
 //! once, by what exists when it is written ([`is_escaped`]), and its tokens carry the names themselves. So a token is

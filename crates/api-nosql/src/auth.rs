@@ -13,8 +13,8 @@
 //! Clients differ in what they sign for the link: the decoded path, the path as sent, or only the last rid in lower
 //! case. The likeliest is tried first, the others only when it fails. Two keys write, two only read. Tokens of the
 //! directory (AAD) are accepted in one form alone, the emulator's, and only while the well-known emulator key is the
-//! account's key; see `aad`. Resource tokens are written and read here, see `resource_token`; making and checking them, and
-//! what they open, is a matter of the engine's `access`.
+//! account's key; see `aad`. Resource tokens are written and read here, see `resource_token`; making and checking them,
+//! and what they open, is a matter of the engine's `access`.
 
 mod aad;
 mod resource_token;

@@ -6,8 +6,8 @@
 //! is a sentence followed by timings. Clients and their test suites look for these texts, so they are the service's.
 //!
 //! `status_of` is the one place where `engine::Kind` meets a status code, `words` the one where it meets the service's
-//! texts, and `exceeded` the one where a used-up budget meets both. `from_engine` puts them together; operations of batches
-//! and scripts, whose answers have another form, use them by themselves.
+//! texts, and `exceeded` the one where a used-up budget meets both. `from_engine` puts them together; operations of
+//! batches and scripts, whose answers have another form, use them by themselves.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_budget::Exceeded;

@@ -1,10 +1,10 @@
 //! The NoSQL API of Cosmos DB over REST: decode a request, call the engine, encode the answer.
 //!
-//! [`Service`], an [`orrery_api::HttpApi`], takes a whole HTTP request and gives a whole HTTP response; sockets, TLS and
-//! runtimes are the server's business. Meaning lives in the engine; what is here is the wire: paths (`routes`), what a
-//! request wants (`actions`), who wants it (`auth`) of what (`access`, for the engine to say whether it may), headers,
-//! resource ids (`rid`), error texts (`errors`), and one file for each kind of resource. `compat_table` lists every route
-//! with what this server does about it.
+//! [`Service`], an [`orrery_api::HttpApi`], takes a whole HTTP request and gives a whole HTTP response; sockets, TLS
+//! and runtimes are the server's business. Meaning lives in the engine; what is here is the wire: paths (`routes`),
+//! what a request wants (`actions`), who wants it (`auth`) of what (`access`, for the engine to say whether it may),
+//! headers, resource ids (`rid`), error texts (`errors`), and one file for each kind of resource. `compat_table` lists
+//! every route with what this server does about it.
 //!
 //! ```text
 //! Request ─ routes ─ actions ─ auth ─ access ─┬─ account, databases, containers, offers, ranges, conflicts
@@ -15,8 +15,8 @@
 //!                                             └─ scripts/                   procedures, triggers, functions
 //! ```
 //!
-//! Deliberately missing until their time: the binary form of batches and of answers (items may come in it: `binary_json`),
-//! and the direct protocol.
+//! Deliberately missing until their time: the binary form of batches and of answers (items may come in it:
+//! `binary_json`), and the direct protocol.
 
 mod access;
 mod account;

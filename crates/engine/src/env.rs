@@ -1,8 +1,8 @@
 //! Time and randomness, passed in.
 //!
-//! What the engine stores, answers or decides by the calendar or by chance comes from here, so a test can set the clock and
-//! a failure can be repeated from its seed. How long something has taken (pages of queries, splits, the sweeper's rounds)
-//! is measured with the machine's own clock, and decides when work is interrupted but never what comes of it.
+//! What the engine stores, answers or decides by the calendar or by chance comes from here, so a test can set the clock
+//! and a failure can be repeated from its seed. How long something has taken (pages of queries, splits, the sweeper's
+//! rounds) is measured with the machine's own clock; it decides when work pauses and what a cache forgets, never a result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -18,8 +18,8 @@
 //! - `split/`: partitions that become two, or one again, while they serve.
 //! - `faults/`: errors, delays and losses on purpose, for users' tests.
 //! - `throughput/`: budgets of request units, and what partitions have spent.
-//! - `partition/`, `item`, `attachment`, `feed`, `batch`, `script`, `charge`: one physical partition, what happens inside
-//!   and what it costs.
+//! - `partition/`, `item`, `attachment`, `feed`, `batch`, `script`, `charge`: one physical partition, what happens
+//!   inside and what it costs.
 //! - `query/`, `columns/`: queries over one partition: which way to the items, and columns of them in memory.
 //! - `consistency`, `error`: what a request may ask for, and what can go wrong, for every API to map.
 //! - `sweeper`, `check`: what goes on in the background, and looking for damage and mending it.

@@ -1,5 +1,5 @@
-//! Who may do what, below all APIs: every kind of demand by every kind of principal, as `tests/golden/access/permit.txt`
-//! says.
+//! Who may do what, below all APIs: every kind of demand by every kind of principal, as
+//! `tests/golden/access/permit.txt` says.
 //!
 //! A line of the file is a reach, `reads` or `writes`, what it is done to, and a sign for each principal. Every reach
 //! must have lines for both, so a new one fails here until it has been decided who may do it. `ORRERY_SNAPSHOTS=write`

@@ -20,13 +20,13 @@
 //! 78            max key
 //! ```
 //!
-//! The type byte orders types as `orrery_model::Type` does. Byte order of strings is the order of their code points. The
-//! escapes keep strings in order because both bytes that are escaped sort below every other, and because the end (00)
-//! sorts below anything that may follow. A cut string sorts behind the string that is exactly its first part, and among
-//! the strings that share that part in no particular order, which is why such entries count as inexact. So do decimals:
-//! to most readers of a range of numbers they are none, and whether they are is for the item to say. Types above 40,
-//! and the one at 14, are those that only other APIs than SQL write; they stand in MongoDB's order. Gaps are left for
-//! further types.
+//! The type byte orders types as `orrery_model::Type` does. Byte order of strings is the order of their code points.
+//! The escapes keep strings in order because both bytes that are escaped sort below every other, and because the end
+//! (00) sorts below anything that may follow. A cut string sorts behind the string that is exactly its first part, and
+//! among the strings that share that part in no particular order, which is why such entries count as inexact. So do
+//! decimals: to most readers of a range of numbers they are none, and whether they are is for the item to say. Types
+//! above 40, and the one at 14, are those that only other APIs than SQL write; they stand in MongoDB's order. Gaps are
+//! left for further types.
 
 use orrery_model::{Extended, Kind, Raw, Type, Value, murmur3_x86_32};
 

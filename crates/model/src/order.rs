@@ -1,10 +1,10 @@
 //! One order and one equality over stored and owned values, in any combination.
 //!
-//! Types sort as [`Type`] lists them: `undefined < min key < null < false < true < numbers < strings < arrays < objects <
-//! binaries < object ids < dates < timestamps < regular expressions < code < max key`. Strings compare by their UTF-8
-//! bytes, which is the order of code points and of stored index keys. Arrays compare element by element, then by length.
-//! Objects compare as lists of `(name, value)` sorted by name, so that the order of members does not matter and equal
-//! objects are neither less nor greater.
+//! Types sort as [`Type`] lists them: `undefined < min key < null < false < true < numbers < strings < arrays < objects
+//! < binaries < object ids < dates < timestamps < regular expressions < code < max key`. Strings compare by their UTF-8
+//! bytes, which is the order of code points and of stored index keys. Arrays compare element by element, then by
+//! length. Objects compare as lists of `(name, value)` sorted by name, so that the order of members does not matter and
+//! equal objects are neither less nor greater.
 //!
 //! Decimals of 128 bits sort among the numbers by value, but equal none of them: of a decimal and a number of one value
 //! the number is nearer to zero, and a NaN that is a number comes first. That is the order of index keys.

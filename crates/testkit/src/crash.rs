@@ -1,7 +1,7 @@
 //! The frame of tests that end the server again and again while it is written to, and check what is there afterwards.
 //!
-//! `ORRERY_CRASH_ROUNDS` sets the rounds, `ORRERY_CRASH_SEED` repeats a run's choices, `ORRERY_CRASH_BINARY` names another
-//! build to kill (a release build writes far more in a round).
+//! `ORRERY_CRASH_ROUNDS` sets the rounds, `ORRERY_CRASH_SEED` repeats a run's choices, `ORRERY_CRASH_BINARY` names
+//! another build to kill (a release build writes far more in a round).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | container | Read | its properties and ranges, items, feeds, queries, scripts: all that reads |
 //! | container | All | the same and all that writes, the container itself included |
-//! | container with a key | either | its properties and ranges, query plans, and items, feeds, queries, batches and procedures under the key |
+//! | container, key | either | its properties and ranges, query plans; items, feeds, batches, procedures under the key |
 //! | item | Read, All | the container's properties and ranges; the item, but no new ones and no other id |
 //! | script | Read, All | the container's properties and ranges; the script; with All also running a procedure |
 

@@ -1,8 +1,8 @@
 //! What a grant or a request is about: a container, or an item or a script in one.
 //!
 //! Both come from clients, who call things by name, or by an id that an API has made of their numbers. A text may be
-//! both, because names are free; so a [`ResourceName`] carries both readings, and the name goes first. Nothing is looked
-//! up before a grant is compared with a request, and what either of them names need not exist.
+//! both, because names are free; so a [`ResourceName`] carries both readings, and the name goes first. Nothing is
+//! looked up before a grant is compared with a request, and what either of them names need not exist.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! A user is a name under a database; a permission belongs to a user and names a resource, a mode and, if it is
 //! narrower than the resource, a partition key. The engine keeps them, one row each, and makes sure that names are
 //! unique and that a user has at most one permission for the same resource and key. The resource is kept as the client
-//! wrote it, because that is how it wants to read it; whoever reads a link makes a `Resource` of it for a token, and what
-//! that opens is decided in `permit`.
+//! wrote it, because that is how it wants to read it; whoever reads a link makes a `Resource` of it for a token, and
+//! what that opens is decided in `permit`.
 //!
 //! Users are kept apart from the containers of their database and are as immutable as everything that readers see: a
 //! change makes a new [`User`], which shares what has not changed with the one before.
