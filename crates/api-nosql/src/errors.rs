@@ -327,6 +327,8 @@ pub fn status_of(kind: Kind) -> (StatusCode, u32) {
         Kind::FailedDependency => (StatusCode::FAILED_DEPENDENCY, 0),
         Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, 0),
         Kind::WritesStopped | Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, 0),
+        // Not 503: clients take that for a request that was not carried out.
+        Kind::OutcomeUnknown => (StatusCode::REQUEST_TIMEOUT, 0),
         // Not 503: clients would go on trying for a long time without saying why.
         Kind::NoRoom => (StatusCode::INSUFFICIENT_STORAGE, 0),
         Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, 0),

@@ -61,13 +61,21 @@ pub enum Kind {
     WritesStopped,
     /// The disk is full: what adds something is refused until there is room.
     NoRoom,
-    /// The server lacks something at the moment, such as descriptors; the same request may succeed later.
+    /// The server lacks something at the moment, such as descriptors or its store; nothing was done, and the same request
+    /// may succeed later.
     Unavailable,
+    /// The store did not say whether it has written: the request may have been carried out or not.
+    OutcomeUnknown,
     Internal,
 }
 
 /// Stored bytes fail their checks: what they hold cannot be served, and everything else is.
 pub const DAMAGED: &str = "The stored data that this request needs is damaged. Stop the server and run `orrery check` on its data directory.";
+
+/// The service's words, for a partition that has lost its store and is being opened again.
+pub const UNAVAILABLE: &str = "The request failed because the service is currently unavailable. Please retry. Learn more: https://aka.ms/cosmosdb-tsg-service-unavailable";
+/// The service's words for a write of which nobody can say whether it was carried out.
+pub const OUTCOME_UNKNOWN: &str = "Request timed out. The write may have been carried out or not. Learn more: https://aka.ms/cosmosdb-tsg-request-timeout";
 
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
@@ -108,6 +116,11 @@ impl Error {
         )
     }
 
+    /// The store is away; nothing was done.
+    pub fn unavailable() -> Error {
+        Error::new(Kind::Unavailable, UNAVAILABLE)
+    }
+
     pub fn internal(message: impl Into<String>) -> Error {
         Error::new(Kind::Internal, message)
     }
@@ -144,6 +157,8 @@ impl From<StoreError> for Error {
             StoreError::WritesStopped(_) => (Kind::WritesStopped, error.to_string()),
             StoreError::NoRoom(_) => (Kind::NoRoom, error.to_string()),
             StoreError::Exhausted(_) => (Kind::Unavailable, error.to_string()),
+            StoreError::Unavailable(_) => (Kind::Unavailable, UNAVAILABLE.to_owned()),
+            StoreError::OutcomeUnknown(_) => (Kind::OutcomeUnknown, OUTCOME_UNKNOWN.to_owned()),
             StoreError::Closed => (Kind::WritesStopped, "The server is shutting down.".to_owned()),
             StoreError::Fenced(_) => {
                 (Kind::RangeGone, "The partition is served by another owner.".to_owned())
@@ -172,6 +187,14 @@ mod tests {
         assert_eq!(error.kind, Kind::WritesStopped);
         assert!(error.message.contains("no space left"));
         assert!(std::error::Error::source(&error).is_some());
+    }
+
+    #[test]
+    fn a_store_that_is_away_says_whether_anything_was_done() {
+        let away = Error::from(StoreError::Unavailable("10.0.0.7: connection refused".into()));
+        let unknown = Error::from(StoreError::OutcomeUnknown("10.0.0.7: connection reset".into()));
+        assert_eq!((away.kind, unknown.kind), (Kind::Unavailable, Kind::OutcomeUnknown));
+        assert!(!away.message.contains("10.0.0.7") && !unknown.message.contains("10.0.0.7"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use orrery_engine::{Kind, OfferOwner, Ref, Throughput};
 use orrery_model::{Epk, KeyComponent, PartitionKey};
 use orrery_storage::doubles::FailAfter;
 use orrery_storage::{
-    Commit, Direction, Durability, KeyRange, MemoryStore, SpaceId, Store, StoreError, Table,
+    Claim, Commit, Direction, Durability, KeyRange, MemoryStore, SpaceId, Store, StoreError, Table,
 };
 use serde_json::json;
 
@@ -232,8 +232,8 @@ fn the_rows_of_a_deleted_container_are_dropped_in_the_background() {
 struct NoDrops(Arc<MemoryStore>);
 
 impl Store for NoDrops {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn orrery_storage::Space>, StoreError> {
-        self.0.open_space(id)
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn orrery_storage::Space>, StoreError> {
+        self.0.claim_space(id, claim)
     }
     fn drop_space(&self, _: SpaceId) -> Result<(), StoreError> {
         Err(StoreError::Io("no drops today".into()))
@@ -435,8 +435,8 @@ fn a_failed_commit_changes_nothing_in_memory_and_nothing_on_disk() {
 struct Again(Arc<MemoryStore>);
 
 impl Store for Again {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn orrery_storage::Space>, StoreError> {
-        self.0.open_space(id)
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn orrery_storage::Space>, StoreError> {
+        self.0.claim_space(id, claim)
     }
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         self.0.drop_space(id)

@@ -13,7 +13,7 @@ use orrery_engine::{
 };
 use orrery_model::Epk;
 use orrery_storage::doubles::FailAfter;
-use orrery_storage::{MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
+use orrery_storage::{Claim, MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
 use serde_json::json;
 
 fn item(pk: &str, id: usize, n: usize) -> String {
@@ -278,8 +278,8 @@ fn merging_is_refused_where_it_would_be_undone() {
 struct Again(Arc<MemoryStore>);
 
 impl Store for Again {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        self.0.open_space(id)
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        self.0.claim_space(id, claim)
     }
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {

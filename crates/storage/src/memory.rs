@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 
 use crate::queue::{Gather, Queue};
 use crate::store::{
-    Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats,
-    Store, StoreError, StoreStats, TABLES, Table,
+    Claim, Commit, Direction, Done, Durability, Epoch, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
+    SpaceStats, Store, StoreError, StoreStats, TABLES, Table,
 };
 
 /// Rows that an iterator takes from the map at once.
@@ -54,14 +54,15 @@ enum Request {
     Commit {
         space: Arc<SpaceState>,
         id: SpaceId,
-        epoch: u64,
+        epoch: Epoch,
         failed: Arc<Failed>,
         commit: Commit,
         done: Done,
     },
     Open {
         id: SpaceId,
-        reply: Reply<(Arc<SpaceState>, u64)>,
+        claim: Claim,
+        reply: Reply<(Arc<SpaceState>, Epoch)>,
     },
     Drop {
         id: SpaceId,
@@ -116,8 +117,8 @@ impl Default for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        let (state, epoch) = self.ask(|reply| Request::Open { id, reply })?;
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        let (state, epoch) = self.ask(|reply| Request::Open { id, claim, reply })?;
         let lifetime = self._lifetime.clone();
         Ok(Arc::new(MemorySpace { id, epoch, state, failed: Arc::default(), lifetime }))
     }
@@ -169,7 +170,7 @@ impl Shared {
                 let result = match &*failed {
                     Some(error) => Err(error.clone()),
                     None if closed => Err(StoreError::Closed),
-                    None if space.epoch.load(Ordering::Relaxed) != epoch => Err(StoreError::Fenced(id)),
+                    None if space.epoch.load(Ordering::Relaxed) != epoch.0 => Err(StoreError::Fenced(id)),
                     None => commit.check(),
                 };
                 if let Err(error) = &result {
@@ -181,8 +182,8 @@ impl Shared {
                 drop(failed);
                 done(result);
             }
-            Request::Open { id, reply } => {
-                let result = if closed { Err(StoreError::Closed) } else { Ok(self.own(id)) };
+            Request::Open { id, claim, reply } => {
+                let result = if closed { Err(StoreError::Closed) } else { self.own(id, claim) };
                 drop(reply.send(result));
             }
             Request::Drop { id, reply } => {
@@ -202,13 +203,15 @@ impl Shared {
         }
     }
 
-    fn own(&self, id: SpaceId) -> (Arc<SpaceState>, u64) {
+    fn own(&self, id: SpaceId, claim: Claim) -> Result<(Arc<SpaceState>, Epoch), StoreError> {
         let mut spaces = self.spaces.lock();
         let state = spaces
             .entry(id)
             .or_insert_with(|| Arc::new(SpaceState { maps: Mutex::default(), epoch: AtomicU64::new(0) }));
-        let epoch = state.epoch.fetch_add(1, Ordering::Relaxed) + 1;
-        (state.clone(), epoch)
+        let newest = Epoch(state.epoch.load(Ordering::Relaxed));
+        let epoch = claim.granted(newest).ok_or(StoreError::Fenced(id))?;
+        state.epoch.store(epoch.0, Ordering::Relaxed);
+        Ok((state.clone(), epoch))
     }
 }
 
@@ -233,7 +236,7 @@ impl Maps {
 
 struct MemorySpace {
     id: SpaceId,
-    epoch: u64,
+    epoch: Epoch,
     state: Arc<SpaceState>,
     failed: Arc<Failed>,
     lifetime: Arc<Lifetime>,
@@ -242,6 +245,10 @@ struct MemorySpace {
 impl Space for MemorySpace {
     fn id(&self) -> SpaceId {
         self.id
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {

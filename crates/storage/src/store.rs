@@ -1,10 +1,15 @@
 //! The lower seam: ordered byte keys in spaces, snapshots, ordered atomic commits.
 //!
-//! A *space* holds everything of one physical partition (space 0 is the catalog's). It has one owner: opening a
-//! space takes ownership and fences every earlier handle, so a paused owner can never write again. Because there
-//! is one owner, a commit needs no conditions: the owner has checked them, and the store promises *order* instead.
-//! Commits of one space are applied in the order they were submitted, each whole or not at all, and when one fails
-//! every later one fails too. An owner may therefore prepare the next write on top of one that is still in flight.
+//! A *space* holds everything of one physical partition (space 0 is the catalog's). It has one owner, numbered by an
+//! *epoch*: claiming a space makes a handle of a higher epoch and fences every earlier handle, so a paused owner can
+//! never write again. Because there is one owner, a commit needs no conditions: the owner has checked them, and the
+//! store promises *order* instead. Commits of one space are applied in the order they were submitted, each whole or
+//! not at all, and when one fails every later one of its handle fails too. An owner may therefore prepare the next
+//! write on top of one that is still in flight.
+//!
+//! A commit can fail in four ways ([`Failure`]), and only one of them is the end. After the other three the owner
+//! claims the space again: when it has its new handle, every commit of the old one is there or never will be, also
+//! one whose outcome nobody could tell, and reading the rows says which.
 //!
 //! Sync: the embedded store answers reads in microseconds on the caller's thread; a networked store says
 //! `blocking()` and is called from a pool. Writes are handed over with a callback and never block the caller,
@@ -114,11 +119,53 @@ impl Change {
 /// It must be quick: it runs between two groups.
 pub type Done = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
+/// Counts the owners of a space: a handle of an earlier epoch than the newest is refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+/// How a space is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// From whoever has it, with an epoch above every earlier one and above this one.
+    Take(Epoch),
+    /// Again, by the owner of this epoch. Refused as `Fenced` if the space has had another owner since, or was dropped.
+    Renew(Epoch),
+}
+
+impl Claim {
+    /// The epoch of the next owner after one of `newest`; `None` if the claim is refused.
+    pub fn granted(self, newest: Epoch) -> Option<Epoch> {
+        match self {
+            Claim::Take(above) => Some(Epoch(newest.max(above).0.saturating_add(1))),
+            Claim::Renew(mine) => (mine == newest).then(|| Epoch(newest.0.saturating_add(1))),
+        }
+    }
+}
+
+/// What an owner can do about a commit that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The store takes no more writes in this process.
+    Final,
+    /// Nothing was written. With a new handle the same may succeed.
+    Refused,
+    /// The commit may be there or not. A new handle shows which.
+    OutcomeUnknown,
+    /// Nothing was written: the space has a newer owner.
+    OwnershipLost,
+}
+
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// A write or sync failed. Final for this process: writes stay refused, reads go on.
     #[error("the store has stopped accepting writes: {0}")]
     WritesStopped(Arc<str>),
+    /// The store cannot be reached, or cannot take the commit at the moment. Nothing was changed.
+    #[error("the store is not available at the moment: {0}")]
+    Unavailable(Arc<str>),
+    /// The answer to a commit was lost: it may have been written or not.
+    #[error("the outcome of a write is not known: {0}")]
+    OutcomeUnknown(Arc<str>),
     /// This handle was replaced by a newer owner of the space.
     #[error("space {0:?} has a newer owner")]
     Fenced(SpaceId),
@@ -145,6 +192,26 @@ pub enum StoreError {
     /// The snapshot was held longer than the store keeps one. Open a new one.
     #[error("the snapshot was held for too long")]
     SnapshotExpired,
+}
+
+impl StoreError {
+    /// What a commit that failed with this leaves its owner to do.
+    pub fn failure(&self) -> Failure {
+        match self {
+            StoreError::WritesStopped(_)
+            | StoreError::Damaged(_)
+            | StoreError::Io(_)
+            | StoreError::Refused(_)
+            | StoreError::Closed => Failure::Final,
+            StoreError::Unavailable(_)
+            | StoreError::NoRoom(_)
+            | StoreError::Exhausted(_)
+            | StoreError::Limit(_)
+            | StoreError::SnapshotExpired => Failure::Refused,
+            StoreError::OutcomeUnknown(_) => Failure::OutcomeUnknown,
+            StoreError::Fenced(_) => Failure::OwnershipLost,
+        }
+    }
 }
 
 /// Longest key of a row, without the space's prefix.
@@ -239,9 +306,13 @@ pub struct StoreStats {
 }
 
 pub trait Store: Send + Sync {
-    /// Takes ownership of a space (creating it when it has no rows) and fences earlier handles. Everything submitted
-    /// through them before this call is applied or has failed when it returns; nothing submitted later is applied.
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError>;
+    /// Makes the caller the owner of a space (creating it when it has no rows) and fences earlier handles. When it
+    /// returns, everything submitted through them is applied or never will be, answered or not.
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError>;
+    /// Takes a space from whoever has it.
+    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
+        self.claim_space(id, Claim::Take(Epoch::default()))
+    }
     /// Removes every row of a space, durably: after `Ok` they never come back, not even by a crash. Handles are fenced.
     /// Space on disk returns later, in the background. Opening the space again waits for that.
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError>;
@@ -255,6 +326,8 @@ pub trait Store: Send + Sync {
 
 pub trait Space: Send + Sync {
     fn id(&self) -> SpaceId;
+    /// The ownership that this handle stands for. Its commits are refused when there is a higher one.
+    fn epoch(&self) -> Epoch;
     /// The last published state.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
     /// Whether the store would have room for this commit. One that fails makes every later one of its handle fail, so an

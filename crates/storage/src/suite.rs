@@ -12,8 +12,8 @@ use std::sync::mpsc;
 use bytes::Bytes;
 
 use crate::store::{
-    Commit, Direction, Durability, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId, Store, StoreError,
-    TABLES, Table, VALUE_BYTES_MAX,
+    Claim, Commit, Direction, Durability, Epoch, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId,
+    Store, StoreError, TABLES, Table, VALUE_BYTES_MAX,
 };
 
 type Open<'o> = &'o dyn Fn() -> Arc<dyn Store>;
@@ -31,6 +31,8 @@ pub fn suite(open: Open<'_>) {
     every_callback_is_called_once(open);
     a_callback_may_submit(open);
     an_older_handle_is_fenced(open);
+    only_the_last_owner_can_renew(open);
+    epochs_ascend_and_begin_above_what_is_asked(open);
     what_was_submitted_before_a_new_owner_is_there(open);
     rows_outside_the_limits_are_refused(open);
     a_failed_commit_fails_those_behind_it(open);
@@ -324,6 +326,32 @@ fn an_older_handle_is_fenced(open: Open<'_>) {
     let other = store.open_space(SpaceId(8)).expect("opens");
     store.open_space(SPACE).expect("opens");
     other.commit(commit, Durability::Strict).expect("commits");
+}
+
+fn only_the_last_owner_can_renew(open: Open<'_>) {
+    let (store, first) = open_space(open);
+    put(&*first, Table::Items, "first", "");
+    let second = store.claim_space(SPACE, Claim::Renew(first.epoch())).expect("nobody else came");
+    put(&*second, Table::Items, "second", "");
+    let refused = store.claim_space(SPACE, Claim::Renew(first.epoch()));
+    assert!(matches!(refused, Err(StoreError::Fenced(SPACE))), "{:?}", refused.err());
+    // A claim that was refused takes nothing away.
+    put(&*second, Table::Items, "third", "");
+    let other = store.open_space(SPACE).expect("opens");
+    let refused = store.claim_space(SPACE, Claim::Renew(second.epoch()));
+    assert!(matches!(refused, Err(StoreError::Fenced(SPACE))), "{:?}", refused.err());
+    put(&*other, Table::Items, "fourth", "");
+    assert_eq!(keys(&*snapshot(&*other), KeyRange::all(), Direction::Forward).len(), 4);
+}
+
+fn epochs_ascend_and_begin_above_what_is_asked(open: Open<'_>) {
+    let (store, space) = open_space(open);
+    let mut newest = space.epoch();
+    for above in [0, 40, 3] {
+        let space = store.claim_space(SPACE, Claim::Take(Epoch(above))).expect("opens");
+        assert!(space.epoch() > newest && space.epoch() > Epoch(above), "{:?}", space.epoch());
+        newest = space.epoch();
+    }
 }
 
 fn what_was_submitted_before_a_new_owner_is_there(open: Open<'_>) {

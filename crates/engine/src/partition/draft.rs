@@ -371,6 +371,7 @@ impl<'p> Draft<'p> {
                     Kind::WritesStopped
                         | Kind::NoRoom
                         | Kind::Unavailable
+                        | Kind::OutcomeUnknown
                         | Kind::Internal
                         | Kind::OwnerNotFound
                         | Kind::RangeGone

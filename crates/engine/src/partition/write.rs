@@ -119,6 +119,7 @@ impl Partition {
                     Kind::WritesStopped
                         | Kind::NoRoom
                         | Kind::Unavailable
+                        | Kind::OutcomeUnknown
                         | Kind::Internal
                         | Kind::OwnerNotFound
                         | Kind::RangeGone

@@ -12,7 +12,7 @@ use orrery_engine::{
 };
 use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_extended_json, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
-use orrery_storage::{MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
+use orrery_storage::{Claim, MemoryStore, Space, SpaceId, Store, StoreError, StoreStats};
 use serde_json::{Value, json};
 
 pub const NOW_MS: u64 = 1_800_000_000_000;
@@ -208,8 +208,8 @@ pub fn outcome(result: Result<WriteReply>) -> Outcome {
 pub struct Handle(pub Arc<MemoryStore>);
 
 impl Store for Handle {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        self.0.open_space(id)
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        self.0.claim_space(id, claim)
     }
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         self.0.drop_space(id)

@@ -20,7 +20,7 @@ use super::log::Log;
 use super::setback::{self, Step, is_passing};
 use super::{drops, trees};
 use crate::queue::Gather;
-use crate::store::{Change, Commit, Done, Durability, SpaceId, StoreError, TABLES, Table};
+use crate::store::{Change, Claim, Commit, Done, Durability, Epoch, SpaceId, StoreError, TABLES, Table};
 
 /// Sorted runs in the first level of a tree from which each group is delayed.
 const L0_RUNS_DELAY: usize = 12;
@@ -53,7 +53,8 @@ pub(super) enum Request {
     /// Answers `None` while the space's rows are still being removed.
     Open {
         id: SpaceId,
-        reply: Reply<Option<(Arc<SpaceState>, u64)>>,
+        claim: Claim,
+        reply: Reply<Option<(Arc<SpaceState>, Epoch)>>,
     },
     Drop {
         id: SpaceId,
@@ -86,7 +87,7 @@ pub(super) struct SpaceState {
 /// One owner's handle.
 pub(super) struct Handle {
     pub(super) id: SpaceId,
-    pub(super) epoch: u64,
+    pub(super) epoch: Epoch,
     pub(super) state: Arc<SpaceState>,
     /// Its first failure: later commits may build on the failed one, so they fail with it.
     pub(super) failed: OnceLock<StoreError>,
@@ -149,8 +150,8 @@ enum Answer {
     Done(Done),
     Failed(Done, StoreError),
     Reply(Reply<()>),
-    Opened(Reply<Option<(Arc<SpaceState>, u64)>>, Option<(Arc<SpaceState>, u64)>),
-    Closed(Reply<Option<(Arc<SpaceState>, u64)>>),
+    Opened(Reply<Option<(Arc<SpaceState>, Epoch)>>, Option<(Arc<SpaceState>, Epoch)>),
+    Closed(Reply<Option<(Arc<SpaceState>, Epoch)>>),
 }
 
 impl Committer {
@@ -278,24 +279,26 @@ impl Committer {
                 self.number(id, None, commit, false, group);
                 group.answers.push(Answer::Done(done));
             }
-            Request::Open { id, reply } => {
+            Request::Open { id, claim, reply } => {
                 if self.closed {
                     return group.answers.push(Answer::Closed(reply));
                 }
-                let opened = (!self.pending_drops.contains_key(&id)).then(|| {
-                    let state = self.spaces.entry(id).or_insert_with(|| {
-                        self.generations += 1;
-                        Arc::new(SpaceState {
-                            generation: self.generations,
-                            epoch: AtomicU64::new(0),
-                            dropped: AtomicBool::new(false),
-                        })
-                    });
-                    let state = state.clone();
-                    let epoch = state.epoch.fetch_add(1, Ordering::Relaxed) + 1;
-                    (state, epoch)
+                if self.pending_drops.contains_key(&id) {
+                    return group.answers.push(Answer::Opened(reply, None));
+                }
+                let state = self.spaces.entry(id).or_insert_with(|| {
+                    self.generations += 1;
+                    Arc::new(SpaceState {
+                        generation: self.generations,
+                        epoch: AtomicU64::new(0),
+                        dropped: AtomicBool::new(false),
+                    })
                 });
-                group.answers.push(Answer::Opened(reply, opened));
+                let Some(epoch) = claim.granted(Epoch(state.epoch.load(Ordering::Relaxed))) else {
+                    return drop(reply.send(Err(StoreError::Fenced(id))));
+                };
+                state.epoch.store(epoch.0, Ordering::Relaxed);
+                group.answers.push(Answer::Opened(reply, Some((state.clone(), epoch))));
             }
             Request::Drop { id, reply } => {
                 if let Some(error) = self.stopped() {
@@ -338,7 +341,7 @@ impl Committer {
         if let Some(error) = handle.failed.get() {
             return Some(error.clone());
         }
-        if handle.state.epoch.load(Ordering::Relaxed) != handle.epoch {
+        if handle.state.epoch.load(Ordering::Relaxed) != handle.epoch.0 {
             return Some(StoreError::Fenced(handle.id));
         }
         self.stopped().or_else(|| commit.check().err())

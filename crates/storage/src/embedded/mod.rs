@@ -59,7 +59,7 @@ pub use self::log_end::take_log_as_it_is;
 pub use self::salvage::Salvaged;
 use self::space::EmbeddedSpace;
 pub use self::verify::{FileDamage, HeldStore, Progress, Verified};
-use crate::store::{Space, SpaceId, Store, StoreError, StoreStats};
+use crate::store::{Claim, Space, SpaceId, Store, StoreError, StoreStats};
 
 /// Sizes and limits. The defaults are for a server with gigabytes of items; tests make them small.
 #[derive(Debug, Clone)]
@@ -135,9 +135,9 @@ impl EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
         loop {
-            match self.core().ask(|reply| Request::Open { id, reply })? {
+            match self.core().ask(|reply| Request::Open { id, claim, reply })? {
                 Some((state, epoch)) => {
                     return Ok(Arc::new(EmbeddedSpace::new(id, epoch, state, self.owner.clone())));
                 }

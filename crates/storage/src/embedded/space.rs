@@ -13,8 +13,8 @@ use super::core::{Core, Owner};
 use super::snapshots::Pin;
 use super::trees::{SPACE_BYTES, TreeRows, guarded, prefixed};
 use crate::store::{
-    Commit, Direction, Done, Durability, KEY_BYTES_MAX, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
-    SpaceStats, StoreError, Table, Visit,
+    Commit, Direction, Done, Durability, Epoch, KEY_BYTES_MAX, KeyRange, Row, RowIterator, Snapshot, Space,
+    SpaceId, SpaceStats, StoreError, Table, Visit,
 };
 
 pub(super) struct EmbeddedSpace {
@@ -23,7 +23,7 @@ pub(super) struct EmbeddedSpace {
 }
 
 impl EmbeddedSpace {
-    pub(super) fn new(id: SpaceId, epoch: u64, state: Arc<SpaceState>, owner: Arc<Owner>) -> EmbeddedSpace {
+    pub(super) fn new(id: SpaceId, epoch: Epoch, state: Arc<SpaceState>, owner: Arc<Owner>) -> EmbeddedSpace {
         EmbeddedSpace { handle: Arc::new(Handle { id, epoch, state, failed: OnceLock::new() }), owner }
     }
 }
@@ -31,6 +31,10 @@ impl EmbeddedSpace {
 impl Space for EmbeddedSpace {
     fn id(&self) -> SpaceId {
         self.handle.id
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.handle.epoch
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {

@@ -1,6 +1,9 @@
-//! Decorators of the trait that serve as test doubles: a store that fails, a store that counts, two stores compared.
+//! Decorators of the trait that serve as test doubles: a store that fails for good, a store that fails and comes back
+//! (`flaky`), a store that counts, two stores compared.
 //!
 //! They wrap real stores. What is tested through them is the caller's handling, never a made-up store's behaviour.
+
+mod flaky;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +13,11 @@ use parking_lot::Mutex;
 
 use crate::queue::{Gather, Queue};
 use crate::store::{
-    Commit, Direction, Done, Durability, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId, SpaceStats,
-    Store, StoreError, StoreStats, Table,
+    Claim, Commit, Direction, Done, Durability, Epoch, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
+    SpaceStats, Store, StoreError, StoreStats, Table,
 };
+
+pub use flaky::{Fault, FaultRates, Flaky, Line};
 
 /// Fails the commit with this number (counted from 1 over all spaces) and every later one, as a store does whose disk
 /// has failed. Reads go on.
@@ -38,8 +43,8 @@ fn take(left: &AtomicU64) -> bool {
 }
 
 impl<S: Store> Store for FailAfter<S> {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        Ok(Arc::new(FailingSpace { inner: self.inner.open_space(id)?, left: self.left.clone() }))
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        Ok(Arc::new(FailingSpace { inner: self.inner.claim_space(id, claim)?, left: self.left.clone() }))
     }
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
@@ -68,6 +73,10 @@ struct FailingSpace {
 impl Space for FailingSpace {
     fn id(&self) -> SpaceId {
         self.inner.id()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
@@ -142,8 +151,8 @@ impl<S: Store> Counting<S> {
 }
 
 impl<S: Store> Store for Counting<S> {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        Ok(Arc::new(CountingSpace { inner: self.inner.open_space(id)?, counts: self.counts.clone() }))
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        Ok(Arc::new(CountingSpace { inner: self.inner.claim_space(id, claim)?, counts: self.counts.clone() }))
     }
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
@@ -171,6 +180,10 @@ struct CountingSpace {
 impl Space for CountingSpace {
     fn id(&self) -> SpaceId {
         self.inner.id()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
@@ -283,8 +296,10 @@ impl<A, B> Drop for Mirror<A, B> {
 }
 
 impl<A: Store + 'static, B: Store + 'static> Store for Mirror<A, B> {
-    fn open_space(&self, id: SpaceId) -> Result<Arc<dyn Space>, StoreError> {
-        let (a, b) = self.both("open_space", move |a| a.open_space(id), move |b| b.open_space(id))?;
+    fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        let claimed =
+            self.both("claim_space", move |a| a.claim_space(id, claim), move |b| b.claim_space(id, claim))?;
+        let (a, b) = claimed;
         Ok(Arc::new(MirrorSpace { a, b, worker: self.worker.clone() }))
     }
 
@@ -323,6 +338,10 @@ struct MirrorSpace {
 impl Space for MirrorSpace {
     fn id(&self) -> SpaceId {
         self.a.id()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.a.epoch()
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
