@@ -226,6 +226,15 @@ impl Account {
         partitions
     }
 
+    /// Opens partitions again that have lost their store, as far as it is back.
+    pub(crate) fn reopen_lost(&self) {
+        for database in self.view.load().databases_by_number.values() {
+            for container in database.containers.load().by_number.values() {
+                container.reopen_lost();
+            }
+        }
+    }
+
     /// The number of the catalog's last change.
     pub fn catalog_lsn(&self) -> u64 {
         self.view.load().lsn

@@ -11,6 +11,8 @@
 //! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again,
 //! here, and its sender notices nothing; only one that names a range by its id is told that the range is gone.
 
+mod opening;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +38,9 @@ use crate::query::{PartitionQuery, QueryFailure, QueryPage};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
 use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
+
+use opening::Asking;
+pub(crate) use opening::Opening;
 
 /// How often one request is routed again because the map has changed under it.
 const ROUTES_MAX: usize = 16;
@@ -375,7 +380,7 @@ impl Container {
     /// Partitions that were opened so far; the others have no work in the background.
     pub(crate) fn open_partitions(&self) -> impl Iterator<Item = Arc<Partition>> {
         let map = self.map.load();
-        let open: Vec<_> = map.slots().iter().filter_map(|slot| slot.partition.get().cloned()).collect();
+        let open: Vec<_> = map.slots().iter().filter_map(|slot| slot.serving()).collect();
         open.into_iter()
     }
 
@@ -394,8 +399,8 @@ impl Container {
         self.core.deleted.store(true, Ordering::Release);
         for slot in self.map.load().slots() {
             // Waits for a partition that is just being opened, so that none is missed.
-            let _opening = slot.opening.lock();
-            if let Some(partition) = slot.partition.get() {
+            let _opening = slot.lock();
+            if let Some(partition) = slot.latest() {
                 partition.close();
             }
         }
@@ -440,21 +445,10 @@ impl Container {
     }
 
     fn open(&self, slot: &Slot) -> Result<Arc<Partition>> {
-        if let Some(partition) = slot.partition.get() {
-            return Ok(partition.clone());
+        match slot.serving() {
+            Some(partition) => Ok(partition),
+            None => self.open_slot(slot, Asking::Request),
         }
-        let _opening = slot.opening.lock();
-        if let Some(partition) = slot.partition.get() {
-            return Ok(partition.clone());
-        }
-        // Checked under the lock: a dropped space must not be opened again by a request that was on its way. A range
-        // that was split had its partition open.
-        if self.core.is_deleted() {
-            return Err(Error::owner_not_found());
-        }
-        let space = self.shared.store.open_space(slot.space)?;
-        let partition = Partition::open(self.setup(slot.id(), slot.min(), slot.max(), space))?;
-        Ok(slot.partition.get_or_init(|| Arc::new(partition)).clone())
     }
 
     pub(crate) fn setup(&self, range_id: u32, min: &Epk, max: &Epk, space: Arc<dyn Space>) -> PartitionSetup {

@@ -3,15 +3,22 @@
 //! A map is never changed. A split or a merge puts another in its place, which shares the slots of the ranges it did
 //! not touch, so their open partitions stay open. Whoever has routed by the old map finds a partition that says it is
 //! gone, and routes again.
+//!
+//! A *slot* is where the partition of a range is while it is open. One that has lost its store is let go, and another is
+//! opened in its place (see `container::opening`).
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use arc_swap::ArcSwapOption;
 use orrery_model::Epk;
-use orrery_storage::SpaceId;
-use parking_lot::Mutex;
+use orrery_storage::{Epoch, SpaceId};
+use parking_lot::{Mutex, MutexGuard};
 
+use crate::container::Opening;
+use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
-use crate::partition::Partition;
+use crate::partition::{Partition, RANGE_GONE};
 
 /// One physical partition as clients see it in the map of ranges.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,22 +36,111 @@ pub struct RangeInfo {
     pub ts: u32,
 }
 
+/// Which node serves a range, and since when.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ownership {
+    /// 0: whoever has the store open.
+    pub(crate) owner: u64,
+    /// The space is only ever taken with a higher one.
+    pub(crate) epoch: Epoch,
+}
+
+/// The catalog says that the range serves.
+const SERVES: u8 = 0;
+/// Others have the range.
+const LEFT: u8 = 2;
+
 /// A range of the map with the partition behind it, once it is open.
 pub(crate) struct Slot {
     info: RangeInfo,
     pub(crate) space: SpaceId,
-    pub(crate) partition: OnceLock<Arc<Partition>>,
+    pub(crate) ownership: Ownership,
+    /// May be one that is lost, until somebody asks for it.
+    partition: ArcSwapOption<Partition>,
     /// Held while the partition is being opened: taking a space twice would fence the first owner.
-    pub(crate) opening: Mutex<()>,
+    opening: Mutex<Opening>,
+    /// Its partition was lost, and no other has been opened since.
+    reopening: AtomicBool,
+    standing: AtomicU8,
 }
 
 impl Slot {
-    pub(crate) fn new(info: RangeInfo, space: SpaceId) -> Slot {
-        Slot { info, space, partition: OnceLock::new(), opening: Mutex::new(()) }
+    pub(crate) fn new(info: RangeInfo, space: SpaceId, ownership: Ownership) -> Slot {
+        Slot {
+            info,
+            space,
+            ownership,
+            partition: ArcSwapOption::empty(),
+            opening: Mutex::default(),
+            reopening: AtomicBool::new(false),
+            standing: AtomicU8::new(SERVES),
+        }
     }
 
-    pub(crate) fn opened(info: RangeInfo, space: SpaceId, partition: Arc<Partition>) -> Slot {
-        Slot { info, space, partition: OnceLock::from(partition), opening: Mutex::new(()) }
+    pub(crate) fn opened(
+        info: RangeInfo,
+        space: SpaceId,
+        ownership: Ownership,
+        partition: Arc<Partition>,
+    ) -> Slot {
+        let slot = Slot::new(info, space, ownership);
+        slot.set(partition);
+        slot
+    }
+
+    /// The partition, if it is open and has its store.
+    pub(crate) fn serving(&self) -> Option<Arc<Partition>> {
+        let partition = self.partition.load();
+        partition.as_ref().filter(|partition| !partition.is_lost()).cloned()
+    }
+
+    /// The partition that was opened last, lost or not.
+    pub(crate) fn latest(&self) -> Option<Arc<Partition>> {
+        self.partition.load_full()
+    }
+
+    /// Whether a partition was open here and none is.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.reopening.load(Ordering::Acquire)
+            || self.partition.load().as_ref().is_some_and(|partition| partition.is_lost())
+    }
+
+    /// Waits for whoever opens the partition, or for the right to.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Opening> {
+        self.opening.lock()
+    }
+
+    /// The right to open the partition, unless somebody has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Opening>> {
+        self.opening.try_lock()
+    }
+
+    /// Takes a partition out that was lost.
+    pub(crate) fn let_go(&self) -> Option<Arc<Partition>> {
+        self.reopening.store(true, Ordering::Release);
+        self.partition.swap(None)
+    }
+
+    pub(crate) fn set(&self, partition: Arc<Partition>) {
+        self.partition.store(Some(partition));
+        self.reopening.store(false, Ordering::Release);
+    }
+
+    /// Whether a partition may be opened here.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.standing.load(Ordering::Acquire) {
+            SERVES if self.ownership.owner == 0 => Ok(()),
+            LEFT => Err(Error::new(Kind::RangeGone, RANGE_GONE)),
+            _ => Err(Error::unavailable()),
+        }
+    }
+
+    /// Others have the range: nobody opens the partition again, by whatever map they came.
+    pub(crate) fn leave(&self) {
+        self.standing.store(LEFT, Ordering::Release);
+        if let Some(partition) = self.latest() {
+            partition.leave();
+        }
     }
 
     pub(crate) fn id(&self) -> u32 {

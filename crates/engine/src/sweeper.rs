@@ -1,7 +1,8 @@
 //! The background thread of an account: visits open partitions that have something to clean up.
 //!
 //! Once a second it asks each open partition whether anything is due, which costs a few loads; work itself is bounded
-//! per visit, so partitions take turns. Partitions that were never opened have no work that anyone could notice.
+//! per visit, so partitions take turns. Partitions that were never opened have no work that anyone could notice. Those
+//! that have lost their store are opened again, so that their work goes on without anybody asking for them.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -86,6 +87,7 @@ fn run(account: &Weak<Account>, stop: &Stop) {
         let began = Instant::now();
         let mut linking = false;
         let Some(account) = account.upgrade() else { return };
+        account.reopen_lost();
         for partition in account.open_partitions() {
             if *stop.asked.lock() {
                 return;

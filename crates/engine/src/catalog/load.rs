@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use orrery_storage::{Commit, Direction, KeyRange, Space, SpaceId, Table};
+use orrery_storage::{Commit, Direction, Epoch, KeyRange, Space, SpaceId, Table};
 
 use crate::access::{User, Users};
 use crate::account::{Database, Ref, Shared};
@@ -23,7 +23,7 @@ use crate::encryption_key::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::etag::Etag;
 use crate::offer::{MANUAL_MIN, Offer, OfferOwner};
-use crate::ranges::{RangeHistory, RangeInfo, RangeMap, Slot};
+use crate::ranges::{Ownership, RangeHistory, RangeInfo, RangeMap, Slot};
 use crate::script::{Script, Scripts};
 use crate::throughput::Supply;
 
@@ -196,12 +196,19 @@ fn supply_of(
 /// The map of ranges that clients may use: those that serve.
 pub(crate) fn map_of_rows(ranges: &[(u32, RangeRow)], next_range: u32) -> RangeMap {
     let serving = ranges.iter().filter(|(_, row)| row.status != RangeStatus::Gone);
-    let slots =
-        serving.map(|(id, row)| Arc::new(Slot::new(info_of_row(*id, row), SpaceId(row.space)))).collect();
+    let slots = serving
+        .map(|(id, row)| {
+            Arc::new(Slot::new(info_of_row(*id, row), SpaceId(row.space), ownership_of_row(row)))
+        })
+        .collect();
     let rows = ranges.iter().map(|(id, row)| (*id, SpaceId(row.space))).collect();
     let gone = ranges.iter().filter(|(_, row)| row.status == RangeStatus::Gone);
     let gone = gone.map(|(id, row)| (*id, row.min.clone(), row.max.clone())).collect();
     RangeMap::new(slots, RangeHistory { rows, gone, next_range })
+}
+
+pub(crate) fn ownership_of_row(row: &RangeRow) -> Ownership {
+    Ownership { owner: row.owner, epoch: Epoch(row.epoch) }
 }
 
 pub(crate) fn info_of_row(id: u32, row: &RangeRow) -> RangeInfo {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::catalog::PARTITIONS_MAX;
-use crate::catalog::load::info_of_row;
+use crate::catalog::load::{info_of_row, ownership_of_row};
 use crate::catalog::rows::{ContainerRow, RangeRow, RangeStatus, RowKey, drop_value};
 use crate::catalog::writer::Writer;
 use crate::container::Container;
@@ -79,13 +79,12 @@ impl Writer {
             .iter()
             .filter_map(|(parent, _)| map.by_id(parent.range_id()).cloned())
             .filter(|slot| {
-                slot.partition
-                    .get()
-                    .is_some_and(|open| parents.iter().any(|(parent, _)| Arc::ptr_eq(parent, open)))
+                slot.serving()
+                    .is_some_and(|open| parents.iter().any(|(parent, _)| Arc::ptr_eq(parent, &open)))
             })
             .collect();
         if slots.len() != parents.len() {
-            return Err(Error::internal("A partition has changed hands while it was copied."));
+            return Err(Error::new(Kind::Conflict, "A partition was opened again while it was copied."));
         }
         let paused_at = Instant::now();
         let pause = Pause::begin(parents.iter().map(|(parent, _)| parent.clone()).collect());
@@ -124,8 +123,8 @@ impl Writer {
                 start_lsn: slot.start_lsn(),
                 space: slot.space.0,
                 status: RangeStatus::Gone,
-                owner: 0,
-                epoch: 0,
+                owner: slot.ownership.owner,
+                epoch: slot.ownership.epoch.0,
                 min: slot.min().clone(),
                 max: slot.max().clone(),
                 parents: slot.parents().to_vec(),
@@ -147,7 +146,7 @@ impl Writer {
                 space: space.id().0,
                 status: RangeStatus::Online,
                 owner: 0,
-                epoch: 0,
+                epoch: space.epoch().0,
                 min: min.clone(),
                 max: max.clone(),
                 parents: ancestors.clone(),
@@ -155,7 +154,8 @@ impl Writer {
             change.put(RowKey::Range(database, number, id), row.encode());
             change.delete(RowKey::Drop(space.id().0));
             let partition = Arc::new(Partition::open(container.setup(id, min, max, space.clone()))?);
-            new_slots.push(Arc::new(Slot::opened(info_of_row(id, &row), space.id(), partition)));
+            let ownership = ownership_of_row(&row);
+            new_slots.push(Arc::new(Slot::opened(info_of_row(id, &row), space.id(), ownership, partition)));
             rows.push((id, space.id()));
             children.push(id);
         }
@@ -171,6 +171,7 @@ impl Writer {
         container.set_map(RangeMap::new(new_slots, RangeHistory { rows, gone, next_range }));
         self.publish(|_| ());
         pause.leave();
+        slots.iter().for_each(|slot| slot.leave());
         paused_us.store(paused_at.elapsed().as_micros() as u64, Ordering::Relaxed);
         self.queue_drops(slots.iter().map(|slot| slot.space.0));
         Ok(children)

@@ -1,8 +1,13 @@
-//! Whether a partition takes writes: it does, it pauses for a handover, or its range has gone to other partitions.
+//! Whether a partition serves: it does, it pauses for a handover, its range has gone to other partitions, or its store
+//! was lost.
 //!
 //! A pause lasts milliseconds. Writers that arrive in it are neither refused nor do they hold a thread: they are told
 //! to wait, and route again when the pause is over. Readers go on until the range has gone; from then on the space
 //! behind it may be dropped at any moment, and what a dropped space shows must not be taken for an answer.
+//!
+//! A partition whose commit has failed for now is *lost*: what it holds in memory rests on rows that may be there or
+//! not, so it neither reads nor writes again, and another is opened in its place. One that was *fenced* is lost too; its
+//! requests are routed again, to whoever has the range now.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -14,6 +19,8 @@ use crate::error::{Error, Kind, Result};
 const OPEN: u8 = 0;
 const PAUSED: u8 = 1;
 const GONE: u8 = 2;
+const LOST: u8 = 3;
+const FENCED: u8 = 4;
 
 pub(crate) const RANGE_GONE: &str = "The requested resource is no longer available at the server.";
 
@@ -27,16 +34,33 @@ pub(super) struct Gate {
 impl Gate {
     /// For writers, under the partition's lock: a pause begins under the same lock.
     pub(super) fn check_write(&self) -> Result<()> {
-        if self.state.load(Ordering::Acquire) == OPEN { Ok(()) } else { Err(gone()) }
+        match self.state.load(Ordering::Acquire) {
+            OPEN => Ok(()),
+            LOST => Err(Error::unavailable()),
+            _ => Err(gone()),
+        }
     }
 
     /// For readers, after they have taken their snapshot.
     pub(super) fn check_read(&self) -> Result<()> {
-        if self.state.load(Ordering::Acquire) == GONE { Err(gone()) } else { Ok(()) }
+        match self.state.load(Ordering::Acquire) {
+            OPEN | PAUSED => Ok(()),
+            LOST => Err(Error::unavailable()),
+            _ => Err(gone()),
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    /// Whether another partition has to be opened in place of this one.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), LOST | FENCED)
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FENCED
     }
 
     /// Ready when the pause is over; `None` when there is none.
@@ -51,19 +75,28 @@ impl Gate {
     }
 
     pub(super) fn pause(&self) {
-        self.set(PAUSED);
+        self.set(PAUSED, &[OPEN]);
     }
 
     pub(super) fn reopen(&self) {
-        self.set(OPEN);
+        self.set(OPEN, &[PAUSED]);
     }
 
     pub(super) fn leave(&self) {
-        self.set(GONE);
+        self.set(GONE, &[OPEN, PAUSED, LOST, FENCED]);
     }
 
-    fn set(&self, state: u8) {
+    /// The first reason stays.
+    pub(super) fn lose(&self, fenced: bool) {
+        self.set(if fenced { FENCED } else { LOST }, &[OPEN, PAUSED]);
+    }
+
+    /// Changes the state, from one of these only: a range that has gone does not come back, nor does one that was lost.
+    fn set(&self, state: u8, from: &[u8]) {
         let mut waiting = self.waiting.lock();
+        if !from.contains(&self.state.load(Ordering::Acquire)) {
+            return;
+        }
         self.state.store(state, Ordering::Release);
         if state != PAUSED {
             // Dropping a sender wakes its receiver.
@@ -102,5 +135,24 @@ mod tests {
         gate.leave();
         assert!(block_on(end).is_err());
         assert!(gate.check_read().is_err() && gate.check_write().is_err() && gate.pause_end().is_none());
+    }
+
+    #[test]
+    fn what_was_lost_stays_lost_and_wakes_those_who_wait() {
+        let gate = Gate::default();
+        gate.pause();
+        let end = gate.pause_end().expect("paused");
+        gate.lose(false);
+        assert!(block_on(end).is_err());
+        gate.lose(true);
+        gate.reopen();
+        gate.pause();
+        assert!(gate.is_lost() && !gate.is_fenced() && gate.pause_end().is_none());
+        assert_eq!(gate.check_read().unwrap_err().kind, Kind::Unavailable);
+        assert_eq!(gate.check_write().unwrap_err().kind, Kind::Unavailable);
+        // Not when the range has gone to others meanwhile: then the client has to read the map again.
+        gate.leave();
+        assert_eq!(gate.check_read().unwrap_err().kind, Kind::RangeGone);
+        assert!(!gate.is_lost());
     }
 }

@@ -50,7 +50,10 @@ impl Pause {
     pub(crate) fn drain(&self) -> Result<()> {
         for partition in &self.partitions {
             // Answered after everything before it.
-            partition.space.commit(Commit::default(), Durability::Relaxed)?;
+            partition.space.commit(Commit::default(), Durability::Relaxed).inspect_err(|error| {
+                // Nobody else waits for this answer, and later commits fail as well.
+                partition.shared.fail(error);
+            })?;
             let submitted = partition.shared.state.lock().next_lsn - 1;
             if partition.lsn() != submitted {
                 return Err(Error::internal("A partition could not be brought to rest."));
@@ -79,6 +82,11 @@ impl Drop for Pause {
 }
 
 impl Partition {
+    /// The range belongs to others.
+    pub(crate) fn leave(&self) {
+        self.shared.gate.leave();
+    }
+
     /// Whether an attempt to split it has a chance. One whose whole content had a single effective key is tried again
     /// when it has grown by an eighth.
     pub(crate) fn may_be_split(&self) -> bool {

@@ -10,7 +10,9 @@
 //! Writers take turns under a mutex that is held for microseconds; the next one builds on what the last one submitted,
 //! kept in an overlay until the store has published it. Readers never see the overlay, so nobody sees what a crash
 //! could undo, and a refusal that rests on it is told only when it has become durable. When a commit fails the store
-//! fails every later one; the partition then refuses all writes, and what is in the overlay is never shown.
+//! fails every later one, and what is in the overlay is never shown. A failure that is final for the store ends all
+//! writes, while reads go on. After any other the partition is *lost*: it refuses everything, and its container opens
+//! another in its place, which finds out from the rows what is there.
 //!
 //! - `transaction`: one commit in the making. `write`: the calls. `overlay`: what is submitted and not published. `draft`: a transaction that
 //!   takes seconds, for scripts.
@@ -56,7 +58,7 @@ use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use futures_channel::oneshot;
 use orrery_model::{Epk, PartitionKey};
-use orrery_storage::{Commit, Direction, Snapshot, Space, StoreError, Table, keys};
+use orrery_storage::{Claim, Commit, Direction, Failure, Snapshot, Space, StoreError, Table, keys};
 use parking_lot::Mutex;
 
 use crate::charge;
@@ -137,7 +139,7 @@ struct Shared {
     items: AtomicU64,
     bytes: AtomicU64,
     purges: ArcSwap<Purges>,
-    /// The first failed commit. Everything after it is refused.
+    /// The first commit that failed for good. Writes after it are refused.
     stopped: OnceLock<StoreError>,
     /// The container is gone.
     closed: AtomicBool,
@@ -260,6 +262,18 @@ impl Partition {
         drop(self.shared.state.lock());
     }
 
+    /// Whether another partition has to be opened in place of this one, because its store was lost or another owner has
+    /// come.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.shared.gate.is_lost()
+    }
+
+    /// How its successor in the same space claims that: as the same owner, or, where another has come in between, anew.
+    pub(crate) fn next_claim(&self) -> Claim {
+        let epoch = self.space.epoch();
+        if self.shared.gate.is_fenced() { Claim::Take(epoch) } else { Claim::Renew(epoch) }
+    }
+
     /// Whether writes may begin: neither paused for a handover nor gone.
     pub fn takes_writes(&self) -> bool {
         self.shared.gate.is_open()
@@ -377,7 +391,7 @@ impl Partition {
         let done = Box::new(move |result: Result<(), StoreError>| {
             match &result {
                 Ok(()) => shared.publish(change, after),
-                Err(error) => drop(shared.stopped.set(error.clone())),
+                Err(error) => shared.fail(error),
             }
             // The caller may have gone away; the commit stands.
             drop(sender.send(result));
@@ -388,6 +402,14 @@ impl Partition {
 }
 
 impl Shared {
+    /// A commit has failed.
+    fn fail(&self, error: &StoreError) {
+        match error.failure() {
+            Failure::Final => drop(self.stopped.set(error.clone())),
+            failure => self.gate.lose(failure == Failure::OwnershipLost),
+        }
+    }
+
     /// On the store's thread, in the order of the commits. Never waits.
     fn publish(&self, change: Option<(u64, Totals)>, after: AfterPublish) {
         match after {

@@ -30,7 +30,7 @@ const MIDDLE_BITS_MAX: u32 = 16;
 pub(super) fn run(account: &Account, job: &Job, stopping: &dyn Fn() -> bool) {
     let started = Instant::now();
     let result = attempt(account, job, stopping);
-    if result.is_err() {
+    if result.as_ref().is_err_and(|error| !is_passing(error)) {
         // Not before it has grown: a look a second later would find the same and copy everything again.
         job.parents
             .iter()
@@ -67,6 +67,11 @@ pub(super) fn run(account: &Account, job: &Job, stopping: &dyn Fn() -> bool) {
             "partitions stay as they are"
         ),
     }
+}
+
+/// Whether the same may succeed as soon as the store is back: the partition itself is not the reason.
+fn is_passing(error: &Error) -> bool {
+    matches!(error.kind, Kind::Unavailable | Kind::OutcomeUnknown | Kind::RangeGone | Kind::Conflict)
 }
 
 fn attempt(account: &Account, job: &Job, stopping: &dyn Fn() -> bool) -> Result<Vec<u32>> {
