@@ -2,7 +2,7 @@
 //!
 //! Reading never waits: names and numbers resolve in an immutable view that each change replaces. Changing goes to
 //! the catalog's one writer (see `catalog::writer`) and comes back as a future; when it is ready the change is
-//! durable and visible, when it failed nothing has changed.
+//! durable and visible, when it failed nothing has changed, unless the store could not say (`Kind::OutcomeUnknown`).
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -152,17 +152,10 @@ impl Account {
         let space = store.open_space(SpaceId(CATALOG_SPACE))?;
         let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
         let shared = Arc::new(Shared { store, config: Arc::new(config), env, columns });
-        let loaded = load::load(&shared, space.as_ref())?;
+        let loaded = load::load(&shared, space.as_ref(), &View::default())?;
         let number = loaded.meta.account;
-        let view = Arc::new(ArcSwap::from_pointee(loaded.view));
-        let writer = Writer {
-            shared: shared.clone(),
-            view: view.clone(),
-            space,
-            meta: loaded.meta,
-            databases: loaded.databases,
-            drops: loaded.drops,
-        };
+        let writer = Writer::new(shared.clone(), space, loaded);
+        let view = writer.view.clone();
         let mailbox = Mailbox::start(writer)?;
         let account = Arc::new_cyclic(|this| Account {
             this: this.clone(),
@@ -251,9 +244,14 @@ impl Account {
         let (reply, answer) = oneshot::channel();
         self.mailbox.send(Box::new(move |writer| {
             // A caller that has gone away changes nothing: the catalog's change is made or not by itself.
-            drop(reply.send(change(writer)));
+            drop(reply.send(writer.ready().and_then(|()| change(writer))));
         }))?;
         answer.await.unwrap_or_else(|_| Err(Error::new(Kind::WritesStopped, "The server is shutting down.")))
+    }
+
+    /// Tells the catalog's writer something that it has to know even while it cannot write.
+    pub(crate) fn tell(&self, message: impl FnOnce(&mut Writer) + Send + 'static) -> Result<()> {
+        self.mailbox.send(Box::new(message))
     }
 }
 

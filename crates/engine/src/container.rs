@@ -11,6 +11,7 @@
 //! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again,
 //! here, and its sender notices nothing; only one that names a range by its id is told that the range is gone.
 
+mod adopt;
 mod opening;
 
 use std::future::Future;
@@ -40,7 +41,7 @@ use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
 
 use opening::Asking;
-pub(crate) use opening::Opening;
+pub(crate) use opening::{Opening, Retry};
 
 /// How often one request is routed again because the map has changed under it.
 const ROUTES_MAX: usize = 16;

@@ -47,6 +47,8 @@ pub(crate) struct Ownership {
 
 /// The catalog says that the range serves.
 const SERVES: u8 = 0;
+/// The catalog does not know at the moment whether the range has gone to others.
+const UNDECIDED: u8 = 1;
 /// Others have the range.
 const LEFT: u8 = 2;
 
@@ -133,6 +135,20 @@ impl Slot {
             LEFT => Err(Error::new(Kind::RangeGone, RANGE_GONE)),
             _ => Err(Error::unavailable()),
         }
+    }
+
+    /// Lets nobody open the partition until the catalog knows whether its range has gone.
+    pub(crate) fn doubt(&self) {
+        self.standing.store(UNDECIDED, Ordering::Release);
+    }
+
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.standing.load(Ordering::Acquire) == UNDECIDED
+    }
+
+    /// The range serves, after all.
+    pub(crate) fn confirm(&self) {
+        self.standing.store(SERVES, Ordering::Release);
     }
 
     /// Others have the range: nobody opens the partition again, by whatever map they came.

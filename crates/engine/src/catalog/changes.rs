@@ -341,12 +341,12 @@ impl Writer {
         self.commit(change)?;
         let offer = Arc::new(offer_of_row(number, &row));
         self.publish(|view| view.insert_offer(offer.clone()));
-        self.follow(&offer);
+        self.put_into_force(&offer);
         Ok(offer)
     }
 
-    /// Puts an offer into force.
-    fn follow(&self, offer: &Offer) {
+    /// Divides the throughput of an offer anew.
+    pub(super) fn put_into_force(&self, offer: &Offer) {
         let (OfferOwner::Database(number) | OfferOwner::Container(number, _)) = offer.owner;
         let Ok(database) = self.database(number) else { return };
         let total_ru = offer.throughput.ceiling();

@@ -1,7 +1,8 @@
-//! Reading the catalog at the start, and founding it in an empty store.
+//! Reading the catalog, at the start and whenever it has to be read again, and founding it in an empty store.
 //!
 //! Rows come back by kind and then by number, so each row finds what it belongs to already there; a row that does
-//! not is damage and ends the start with its name. Nothing but space 0 is touched: partitions open when needed.
+//! not is damage and ends the reading with its name. Nothing but space 0 is touched: partitions open when needed.
+//! Databases that are known already keep their handles, and nothing in them is changed before `follow` does so.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -33,12 +34,17 @@ pub(crate) struct Loaded {
     pub(crate) view: View,
     pub(crate) databases: HashMap<u32, DatabaseRow>,
     pub(crate) drops: BTreeSet<u32>,
+    /// What the databases hold, by their numbers.
+    pub(crate) containers: HashMap<u32, Containers>,
+    pub(crate) users: HashMap<u32, Users>,
+    pub(crate) encryption_keys: HashMap<u32, EncryptionKeys>,
 }
 
 /// The rows of a container's ranges, by range id.
 type RangeRows = Vec<(u32, RangeRow)>;
 
-pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
+/// Reads all rows. `present` is what is known already: nothing at the start.
+pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space, present: &View) -> Result<Loaded> {
     let mut meta = None;
     let mut view = View::default();
     let mut databases = HashMap::new();
@@ -55,8 +61,12 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
             RowKey::Meta => meta = Some(MetaRow::decode(&row.value)?),
             RowKey::Database(number) => {
                 let row = DatabaseRow::decode(&row.value)?;
-                let etag = Etag::new(row.lsn, row.ts);
-                view.insert_database(Arc::new(Database::new(number, row.name.clone(), etag, row.ts)));
+                // What a database is never changes, and a number is never given twice.
+                let database = present.database(Ref::Number(number)).cloned().unwrap_or_else(|| {
+                    let etag = Etag::new(row.lsn, row.ts);
+                    Arc::new(Database::new(number, row.name.clone(), etag, row.ts))
+                });
+                view.insert_database(database);
                 databases.insert(number, row);
             }
             RowKey::Container(database, number) => {
@@ -119,41 +129,45 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space) -> Result<Loaded> {
     if let Some((_, number)) = scripts.into_keys().next() {
         return Err(damaged(&format!("a script belongs to no container: {number}")));
     }
-    for (number, containers) in by_database {
-        if let Some(database) = view.database(Ref::Number(number)) {
-            database.containers.store(Arc::new(containers));
-        }
+    let mut users_by_database: HashMap<u32, Users> = HashMap::new();
+    for ((database, _), user) in users {
+        users_by_database.entry(database).or_default().insert(Arc::new(user));
     }
-
-    load_users(&view, users)?;
-    for (number, keys) in encryption_keys {
-        let database = view.database(Ref::Number(number));
-        let database = database
-            .ok_or_else(|| damaged(&format!("encryption keys belong to database {number}, which is none")))?;
-        database.encryption_keys.store(Arc::new(keys));
-    }
+    check_owners(&view, users_by_database.keys(), "users")?;
+    check_owners(&view, encryption_keys.keys(), "encryption keys")?;
 
     let meta = match meta {
         Some(meta) => meta,
-        None if view.databases_by_number.is_empty() && drops.is_empty() => found(shared, space)?,
+        None if view.databases_by_number.is_empty() && drops.is_empty() && present.lsn == 0 => {
+            found(shared, space)?
+        }
         None => return Err(damaged("its first row is missing")),
     };
     view.lsn = meta.lsn;
-    Ok(Loaded { meta, view, databases, drops })
+    Ok(Loaded {
+        meta,
+        view,
+        databases,
+        drops,
+        containers: by_database,
+        users: users_by_database,
+        encryption_keys,
+    })
 }
 
-fn load_users(view: &View, users: BTreeMap<(u32, u32), User>) -> Result<()> {
-    let mut by_database: HashMap<u32, Users> = HashMap::new();
-    for ((database, _), user) in users {
-        by_database.entry(database).or_default().insert(Arc::new(user));
-    }
-    for (number, users) in by_database {
-        let database = view.database(Ref::Number(number));
-        let database =
-            database.ok_or_else(|| damaged(&format!("users belong to database {number}, which is none")))?;
-        database.users.store(Arc::new(users));
+fn check_owners<'n>(view: &View, numbers: impl Iterator<Item = &'n u32>, what: &str) -> Result<()> {
+    for number in numbers {
+        if view.database(Ref::Number(*number)).is_none() {
+            return Err(damaged(&format!("{what} belong to database {number}, which is none")));
+        }
     }
     Ok(())
+}
+
+/// The catalog's first row as it is stored now.
+pub(crate) fn stored_meta(space: &dyn Space) -> Result<MetaRow> {
+    let row = space.snapshot()?.get(Table::Feed, &RowKey::Meta.encode())?;
+    MetaRow::decode(&row.ok_or_else(|| damaged("its first row is missing"))?)
 }
 
 pub(crate) fn offer_of_row(number: u32, row: &OfferRow) -> Offer {

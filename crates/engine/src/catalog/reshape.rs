@@ -8,7 +8,8 @@
 //!
 //! There is no state in between that a start would have to find its way out of. Before the commit the new spaces are
 //! spaces to be dropped, after it the old ones are; a crash at any moment leaves one or the other, and the start drops
-//! what it finds, as after a deleted container.
+//! what it finds, as after a deleted container. When nobody can tell whether the commit was written, neither the old nor
+//! the new partitions serve until the catalog has been read again (`follow`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,13 +60,19 @@ impl Writer {
             spaces.push(space);
         }
         self.commit(change)?;
+        self.building.extend(&spaces);
         self.publish(|_| ());
         Ok(spaces)
     }
 
-    /// Gives up: the rows built so far are removed in the background.
+    /// Gives up: the rows built so far are removed in the background. Not those of a handover that has been made after
+    /// all; while that is not known, the rows of the catalog will tell.
     pub(crate) fn abandon_reshape(&mut self, spaces: &[u32]) {
-        self.queue_drops(spaces.iter().copied());
+        for space in spaces {
+            if self.building.remove(space) && !self.is_lost() {
+                self.drops.insert(*space);
+            }
+        }
     }
 
     /// Makes the successors owners of their ranges. On an error the old partitions go on as if nothing had been.
@@ -166,8 +173,18 @@ impl Writer {
             definition: version.definition.json.to_string(),
         };
         change.put(RowKey::Container(database, number), container_row.encode());
-        self.commit(change)?;
+        if let Err(error) = self.commit(change) {
+            if self.is_lost() {
+                // In this order: nobody opens an old partition before it is known that its range is still there.
+                slots.iter().for_each(|slot| slot.doubt());
+                parents.iter().for_each(|(parent, _)| parent.give_up());
+            }
+            return Err(error);
+        }
 
+        for successor in successors.iter() {
+            self.building.remove(&successor.space().id().0);
+        }
         container.set_map(RangeMap::new(new_slots, RangeHistory { rows, gone, next_range }));
         self.publish(|_| ());
         pause.leave();

@@ -5,6 +5,10 @@
 //! deleted containers, one at a time. A drop row is written by the commit that deletes the container and removed
 //! after the space is gone; a crash in between repeats the drop at the next start, which does no harm because a
 //! space number is never given again.
+//!
+//! A commit that fails for now is looked for at once: the catalog's space is claimed again, and its first row says
+//! whether the change was made. Only when the store cannot be reached for that, or another owner has come, does the
+//! caller get an error that leaves it open; changes are then refused as unavailable until `follow` has read the rows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,11 +17,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use orrery_storage::{Commit, Durability, Space, SpaceId, StoreError, Table};
+use orrery_storage::{Commit, Durability, Failure, Space, SpaceId, StoreError, Table};
 use parking_lot::Mutex;
 
 use crate::account::Shared;
 use crate::catalog::CHANGES_QUEUE_MAX;
+use crate::catalog::follow::Lost;
+use crate::catalog::load::Loaded;
 use crate::catalog::rows::{DatabaseRow, MetaRow, RowKey};
 use crate::catalog::view::View;
 use crate::error::{Error, Kind, Result};
@@ -104,13 +110,35 @@ pub(crate) struct Writer {
     pub(crate) databases: HashMap<u32, DatabaseRow>,
     /// Spaces that are still to be dropped.
     pub(crate) drops: BTreeSet<u32>,
+    /// Spaces that have drop rows and are being filled: a split or a merge is under way.
+    pub(crate) building: BTreeSet<u32>,
+    /// A commit has failed, and the rows have not been read since, or another owner writes them.
+    pub(crate) lost: Option<Lost>,
 }
 
 impl Writer {
+    /// The writer of what was read at the start.
+    pub(crate) fn new(shared: Arc<Shared>, space: Arc<dyn Space>, loaded: Loaded) -> Writer {
+        let mut writer = Writer {
+            shared,
+            view: Arc::default(),
+            space,
+            meta: loaded.meta,
+            databases: HashMap::new(),
+            drops: BTreeSet::new(),
+            building: BTreeSet::new(),
+            lost: None,
+        };
+        writer.adopt(loaded);
+        writer
+    }
+
     fn run(mut self, mailbox: &Receiver<Change>) {
         let mut drops_rest = false;
         loop {
-            let change = if self.drops.is_empty() {
+            let change = if let Some(lost) = &self.lost {
+                mailbox.recv_timeout(lost.interval())
+            } else if self.drops.is_empty() {
                 mailbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else if drops_rest {
                 mailbox.recv_timeout(DROP_RETRY)
@@ -122,6 +150,7 @@ impl Writer {
             };
             match change {
                 Ok(change) => change(&mut self),
+                Err(RecvTimeoutError::Timeout) if self.lost.is_some() => self.follow_idly(),
                 Err(RecvTimeoutError::Timeout) => drops_rest = !self.drop_next_space(),
                 // What is not dropped by now is dropped after the next start.
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -135,15 +164,21 @@ impl Writer {
         Prepared { meta, ts: self.shared.env.now_s(), commit: Commit::default() }
     }
 
-    /// Makes a change durable. After an error nothing has changed, neither here nor for readers.
+    /// Makes a change durable. After an error nothing has changed, neither here nor for readers; whether something has in
+    /// the store is not known while the writer `is_lost`.
     pub(crate) fn commit(&mut self, prepared: Prepared) -> Result<()> {
         let Prepared { meta, mut commit, .. } = prepared;
         commit.put(Table::Feed, RowKey::Meta.encode(), meta.encode());
         // A commit that the store refuses for its size would make it refuse every later one, too.
         commit.check()?;
-        self.space.commit(commit, self.shared.config.durability)?;
-        self.meta = meta;
-        Ok(())
+        match self.space.commit(commit, self.shared.config.durability) {
+            Ok(()) => {
+                self.meta = meta;
+                Ok(())
+            }
+            Err(error) if error.failure() == Failure::Final => Err(error.into()),
+            Err(error) => self.resolve(meta, error),
+        }
     }
 
     /// Shows readers the present state, changed by `edit`.
@@ -174,13 +209,17 @@ impl Writer {
         }
     }
 
-    fn drop_space(&self, space: u32) -> Result<(), StoreError> {
+    fn drop_space(&mut self, space: u32) -> Result<(), StoreError> {
         // Taking the space over fences whoever still holds it, so that no late commit brings rows back.
         drop(self.shared.store.open_space(SpaceId(space))?);
         self.shared.store.drop_space(SpaceId(space))?;
         // Losing this commit only repeats the drop, so it need not wait for the disk.
         let mut commit = Commit::default();
         commit.delete(Table::Feed, RowKey::Drop(space).encode());
-        self.space.commit(commit, Durability::Relaxed)
+        let removed = self.space.commit(commit, Durability::Relaxed);
+        if let Err(error) = &removed {
+            self.note_failure(error);
+        }
+        removed
     }
 }

@@ -87,6 +87,11 @@ impl Partition {
         self.shared.gate.leave();
     }
 
+    /// Refuses everything until another partition is opened in its place.
+    pub(crate) fn give_up(&self) {
+        self.shared.gate.lose(false);
+    }
+
     /// Whether an attempt to split it has a chance. One whose whole content had a single effective key is tried again
     /// when it has grown by an eighth.
     pub(crate) fn may_be_split(&self) -> bool {

@@ -91,11 +91,8 @@ fn attempt(account: &Account, job: &Job, stopping: &dyn Fn() -> bool) -> Result<
         block_on(account.change(move |writer| writer.hand_over(&mut handover)))
     });
     if result.is_err() {
-        // When the catalog cannot be asked any more, the next start does the same.
-        let _ = block_on(account.change(move |writer| {
-            writer.abandon_reshape(&spaces);
-            Ok(())
-        }));
+        // When the catalog cannot be told any more, the next start does the same.
+        let _ = account.tell(move |writer| writer.abandon_reshape(&spaces));
     }
     result
 }

@@ -61,7 +61,15 @@ struct Condition {
     /// Of the generator; never the same twice.
     random: u64,
     rates: FaultRates,
-    asked_for: VecDeque<Fault>,
+    asked_for: VecDeque<Asked>,
+    cut: bool,
+}
+
+/// What the next commit was asked to meet.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    fault: Option<Fault>,
+    /// And nothing gets through afterwards.
     cut: bool,
 }
 
@@ -87,7 +95,24 @@ impl Line {
 
     /// The next commit of any space meets this.
     pub fn fail_next(&self, fault: Fault) {
-        self.0.condition.lock().asked_for.push_back(fault);
+        self.ask(0, Asked { fault: Some(fault), cut: false });
+    }
+
+    /// So many commits succeed, the next one meets this, and then nothing gets through until `mend`.
+    pub fn cut_after(&self, commits: usize, fault: Fault) {
+        self.ask(commits, Asked { fault: Some(fault), cut: true });
+    }
+
+    fn ask(&self, commits: usize, asked: Asked) {
+        let mut condition = self.0.condition.lock();
+        condition.asked_for.clear();
+        condition.asked_for.resize(commits, Asked::default());
+        condition.asked_for.push_back(asked);
+    }
+
+    /// Whether something was asked for that no commit has met yet.
+    pub fn is_waiting(&self) -> bool {
+        !self.0.condition.lock().asked_for.is_empty()
     }
 
     /// Nothing gets through until `mend`.
@@ -96,7 +121,9 @@ impl Line {
     }
 
     pub fn mend(&self) {
-        self.0.condition.lock().cut = false;
+        let mut condition = self.0.condition.lock();
+        condition.asked_for.clear();
+        condition.cut = false;
     }
 
     /// How often something has gone wrong.
@@ -117,8 +144,9 @@ impl Line {
             let most = (rates.hang_max.as_micros() as u64).max(1);
             wait = Duration::from_micros(condition.random() % most);
         }
-        let fault = if let Some(fault) = condition.asked_for.pop_front() {
-            Some(fault)
+        let fault = if let Some(asked) = condition.asked_for.pop_front() {
+            condition.cut |= asked.cut;
+            asked.fault
         } else if condition.cut {
             Some(Fault::LoseRequest)
         } else if condition.happens(rates.commits) {
