@@ -1,12 +1,17 @@
 //! The catalog against a model: whatever is created, replaced, deleted and reopened, in whatever order, the account
-//! shows what a few maps say it should.
+//! shows what a few maps say it should. Over a store that fails and comes back, a change that was refused for now has
+//! changed nothing, one of unknown outcome is there or not, and handles stay the same either way.
 
 mod catalog_support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use catalog_support::{World, definition, wait};
 use orrery_engine::{Account, ContainerDefinition, Kind, OfferOwner, Ref, Throughput};
+use orrery_storage::MemoryStore;
+use orrery_storage::doubles::{FaultRates, Flaky};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -192,5 +197,146 @@ proptest! {
         }
         drop(account);
         prop_assert_eq!(&shown(&world.open()), &model.databases);
+    }
+}
+
+type Shown = BTreeMap<u8, ModelDatabase>;
+
+/// Asks for a change. `None`: there is nothing to ask for.
+fn perform(account: &Account, step: &Step) -> Option<Result<(), Kind>> {
+    let find = |db: u8| account.database(Ref::Name(&name("d", db))).ok();
+    let find_in = |db: u8, c: u8| find(db)?.container(Ref::Name(&name("c", c))).ok();
+    let result = match *step {
+        Step::CreateDatabase(db, ru) => {
+            wait(account.create_database(&name("d", db), ru.map(Throughput::Manual))).map(drop)
+        }
+        Step::DeleteDatabase(db) => wait(account.delete_database(Ref::Name(&name("d", db)), None)),
+        Step::CreateContainer(db, c, ru) => {
+            let ru = ru.map(Throughput::Manual);
+            wait(account.create_container(&find(db)?, defined(c, None), ru)).map(drop)
+        }
+        Step::ReplaceContainer(db, c, ttl) => {
+            wait(account.replace_container(&find_in(db, c)?, defined(c, Some(ttl)), None)).map(drop)
+        }
+        Step::DeleteContainer(db, c) => wait(account.delete_container(&find_in(db, c)?, None)),
+        Step::ReplaceOffer(db, c, ru) => {
+            let owner = match c {
+                None => OfferOwner::Database(find(db)?.number),
+                Some(c) => OfferOwner::Container(find(db)?.number, find_in(db, c)?.number()),
+            };
+            let offer = account.offer_of(owner)?;
+            wait(account.replace_offer(offer.number, Throughput::Manual(ru), None)).map(drop)
+        }
+        Step::Reopen => return None,
+    };
+    Some(result.map_err(|error| error.kind))
+}
+
+/// What the account shows once a change was made. Numbers that it gives are taken from what it does show.
+fn made(before: &Shown, step: &Step, shown: &Shown) -> Option<Shown> {
+    let mut after = before.clone();
+    match *step {
+        Step::CreateDatabase(db, ru) => {
+            let number = shown.get(&db)?.number;
+            after.entry(db).or_insert(ModelDatabase { number, ru, containers: BTreeMap::new() });
+        }
+        Step::DeleteDatabase(db) => drop(after.remove(&db)),
+        Step::CreateContainer(db, c, ru) => {
+            let owner = after.get_mut(&db)?;
+            let number = shown.get(&db)?.containers.get(&c)?.number;
+            let own = ru.or(if owner.ru.is_none() { Some(400) } else { None });
+            let ranges = own.or(owner.ru).unwrap_or(400).div_ceil(10_000) as usize;
+            owner.containers.entry(c).or_insert(ModelContainer { number, ttl: None, ranges, ru: own });
+        }
+        Step::ReplaceContainer(db, c, ttl) => after.get_mut(&db)?.containers.get_mut(&c)?.ttl = Some(ttl),
+        Step::DeleteContainer(db, c) => drop(after.get_mut(&db)?.containers.remove(&c)),
+        Step::ReplaceOffer(db, None, ru) => after.get_mut(&db)?.ru = Some(ru),
+        Step::ReplaceOffer(db, Some(c), ru) => after.get_mut(&db)?.containers.get_mut(&c)?.ru = Some(ru),
+        Step::Reopen => {}
+    }
+    Some(after)
+}
+
+/// Waits until the catalog knows what became of everything: it can be asked for a change again.
+fn until_ready(account: &Account) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        match wait(account.replace_offer(u32::MAX, Throughput::Manual(400), None)).map_err(|error| error.kind)
+        {
+            Err(Kind::NotFound) => return,
+            Err(Kind::Unavailable) => std::thread::sleep(Duration::from_millis(1)),
+            result => panic!("{:?}", result.err()),
+        }
+        assert!(Instant::now() < deadline, "the store comes back and the catalog does not");
+    }
+}
+
+fn handles(account: &Account) -> Vec<(u32, u32, Arc<orrery_engine::Container>)> {
+    let databases = account.databases();
+    let of = |db: &Arc<orrery_engine::Database>| {
+        let number = db.number;
+        db.containers().into_iter().map(move |container| (number, container.number(), container))
+    };
+    databases.iter().flat_map(of).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_catalog_whose_store_fails_and_comes_back_is_what_it_was_told_or_could_not_be_told(
+        seed in any::<u64>(),
+        steps in prop::collection::vec(step(), 1..40)
+    ) {
+        let store = Flaky::new(MemoryStore::new(), seed);
+        let line = store.line();
+        let rates = FaultRates { commits: 200, claims: 250, hangs: 20, hang_max: Duration::from_millis(2) };
+        let world = World::over(Arc::new(store));
+        let mut account = world.open();
+        line.set(rates);
+        for step in &steps {
+            if matches!(step, Step::Reopen) {
+                let before = shown(&account);
+                line.set(FaultRates::default());
+                drop(account);
+                account = world.open();
+                prop_assert_eq!(shown(&account), before);
+                line.set(rates);
+                continue;
+            }
+            let mut again = true;
+            while again {
+                again = false;
+                let (before, held) = (shown(&account), handles(&account));
+                let Some(told) = perform(&account, step) else { break };
+                until_ready(&account);
+                let after = shown(&account);
+                let expected = made(&before, step, &after);
+                match told {
+                    Ok(()) => prop_assert_eq!(Some(&after), expected.as_ref(), "{:?}", step),
+                    Err(Kind::OutcomeUnknown) if after == before => {}
+                    Err(Kind::OutcomeUnknown) => {
+                        prop_assert_eq!(Some(&after), expected.as_ref(), "{:?}", step)
+                    }
+                    Err(kind) => {
+                        prop_assert_eq!(&after, &before, "{:?}: {:?}", step, kind);
+                        again = kind == Kind::Unavailable;
+                        prop_assert!(again || matches!(kind, Kind::AlreadyExists | Kind::NotFound), "{:?}", kind);
+                    }
+                }
+                // Whoever holds a container that is still there holds the one that is found.
+                let now = handles(&account);
+                for (database, number, container) in &held {
+                    let found = now.iter().find(|found| (found.0, found.1) == (*database, *number));
+                    prop_assert!(found.is_none_or(|found| Arc::ptr_eq(&found.2, container)), "{:?}", step);
+                    prop_assert_eq!(found.is_none(), container.core().is_deleted(), "{:?}", step);
+                }
+            }
+        }
+        line.set(FaultRates::default());
+        until_ready(&account);
+        let last = shown(&account);
+        drop(account);
+        prop_assert_eq!(shown(&world.open()), last);
     }
 }

@@ -2,15 +2,24 @@
 //!
 //! The model is a list of items. After every step the container must give the same answer, list the same items in the
 //! same order, and tell the same changes; and its index rows must be those of its items.
+//!
+//! The same runs over a store that fails and comes back. Then a write may be refused for now, which must have changed
+//! nothing, or end without an answer, and the container must show the items from before it or from after it, and stay
+//! with that.
 
 mod items_support;
 
 use items_support::*;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use orrery_engine::split::Job;
-use orrery_engine::{BatchOperation, ChangesFrom, Kind, Operation, Outcome, PageRequest, Scope};
+use orrery_engine::{
+    BatchOperation, ChangesFrom, EngineConfig, Error, Kind, Operation, Outcome, PageRequest, Scope,
+};
 use orrery_model::{Number, PatchOp, Pointer, Value as ModelValue};
+use orrery_storage::doubles::{FaultRates, Flaky, Line};
+use orrery_storage::{MemoryStore, Store};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -159,6 +168,16 @@ impl Model {
         }
     }
 
+    /// What tells this state from any other.
+    fn signature(&self) -> (Vec<String>, Vec<String>) {
+        let of = |by: &dyn Fn(&Stored) -> u64| {
+            let mut live: Vec<&Stored> = self.items.iter().filter(|item| self.live(item)).collect();
+            live.sort_by_key(|item| by(item));
+            by_key(live.iter().map(|item| stamped(&text(item.pk, &item.doc), item.ts)).collect())
+        };
+        (of(&|item| item.created), of(&|item| item.changed))
+    }
+
     /// Texts of live items in the order that `by` gives.
     fn texts(&self, by: impl Fn(&Stored) -> u64) -> Vec<String> {
         let mut live: Vec<&Stored> = self.items.iter().filter(|item| self.live(item)).collect();
@@ -205,11 +224,97 @@ fn definition_json(default_ttl: Option<i32>) -> serde_json::Value {
     json
 }
 
-fn settle(jobs: &mut Vec<Arc<Job>>) {
+/// A text with the time of its item.
+fn stamped(text: &str, ts: u64) -> String {
+    format!("{},\"_ts\":{ts}}}", &text[..text.len() - 1])
+}
+
+/// What a store may be, and what is done about it.
+enum Ground {
+    Good,
+    Failing(Line, FaultRates),
+}
+
+impl Ground {
+    /// Whether an error says no more than that the store was away.
+    fn excuses(&self, error: &Error) -> bool {
+        matches!(self, Ground::Failing(..))
+            && matches!(
+                error.kind,
+                Kind::Unavailable | Kind::OutcomeUnknown | Kind::RangeGone | Kind::Conflict
+            )
+    }
+
+    /// Asks until there is an answer. Only for what may be done twice.
+    fn insist<T>(&self, mut ask: impl FnMut() -> orrery_engine::Result<T>) -> T {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            match ask() {
+                Ok(value) => return value,
+                Err(error) => {
+                    assert!(self.excuses(&error), "{error:?}");
+                    assert!(
+                        Instant::now() < deadline,
+                        "the store comes back and the container does not: {error:?}"
+                    );
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+
+    /// A write: `None` if nobody can say what came of it.
+    fn write<T>(
+        &self,
+        mut write: impl FnMut() -> orrery_engine::Result<T>,
+    ) -> Option<orrery_engine::Result<T>> {
+        self.insist(|| match write() {
+            Err(error) if self.excuses(&error) && error.kind == Kind::OutcomeUnknown => Ok(None),
+            Err(error) if self.excuses(&error) => Err(error),
+            answer => Ok(Some(answer)),
+        })
+    }
+
+    /// Runs something that a bad store cannot be asked to do.
+    fn calmly<T>(&self, run: impl FnOnce() -> T) -> T {
+        if let Ground::Failing(line, _) = self {
+            line.set(FaultRates::default());
+        }
+        let value = run();
+        if let Ground::Failing(line, rates) = self {
+            line.set(*rates);
+        }
+        value
+    }
+}
+
+/// Which of two states the container is in, after a write of which nobody could say what came of it.
+fn resolve(fixture: &Fixture, ground: &Ground, before: &Model, after: Model, step: &Step) -> Model {
+    let shown = ground.insist(|| {
+        let page = PageRequest::new(1000);
+        let stamp = |item: &orrery_engine::Item| stamped(&text_of(item), u64::from(item.ts));
+        let listed = fixture.container.read_feed(&Scope::All, &page)?;
+        let mut changes = Vec::new();
+        for range in fixture.container.ranges() {
+            let changed =
+                fixture.container.read_changes(&Scope::Range(range.id), ChangesFrom::Beginning, &page)?;
+            changes.extend(changed.items.iter().map(stamp));
+        }
+        Ok((by_key(listed.items.iter().map(stamp).collect()), by_key(changes)))
+    });
+    if shown == after.signature() {
+        return after;
+    }
+    assert_eq!(shown, before.signature(), "neither before nor after {step:?}");
+    before.clone()
+}
+
+fn settle(jobs: &mut Vec<Arc<Job>>, ground: &Ground) {
     for job in jobs.drain(..) {
         // One that had nothing to cut or to join is refused, which is fine.
         match wait(job.done()) {
             Ok(_) => {}
+            Err(error) if ground.excuses(&error) => {}
             Err(error) => assert!(matches!(error.kind, Kind::BadRequest | Kind::RangeGone), "{error:?}"),
         }
     }
@@ -217,8 +322,8 @@ fn settle(jobs: &mut Vec<Arc<Job>>) {
 
 /// Compares everything that can be listed. Between partitions there is no order, so with several of them only the
 /// order within each key counts.
-fn check(fixture: &Fixture, model: &Model, step: &Step) {
-    let listed = fixture.container.read_feed(&Scope::All, &PageRequest::new(1000)).unwrap();
+fn check(fixture: &Fixture, ground: &Ground, model: &Model, step: &Step) {
+    let listed = ground.insist(|| fixture.container.read_feed(&Scope::All, &PageRequest::new(1000)));
     assert!(listed.continuation.is_none());
     let listed: Vec<String> = listed.items.iter().map(text_of).collect();
     assert_eq!(by_key(listed), by_key(model.texts(|item| item.created)), "after {step:?}");
@@ -233,7 +338,7 @@ fn check(fixture: &Fixture, model: &Model, step: &Step) {
                 break pages.iter().flat_map(|page| page.items.iter().map(text_of)).collect();
             }
             Ok(_) => {}
-            Err(error) => assert_eq!(error.kind, Kind::RangeGone),
+            Err(error) => assert!(error.kind == Kind::RangeGone || ground.excuses(&error), "{error:?}"),
         }
     };
     assert_eq!(by_key(changes), by_key(model.texts(|item| item.changed)), "after {step:?}");
@@ -253,24 +358,36 @@ fn by_key(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-fn run(mut fixture: Fixture, steps: &[Step]) {
+fn run(mut fixture: Fixture, ground: &Ground, steps: &[Step]) {
     let mut model = Model { items: Vec::new(), default_ttl: Some(-1), now_s: NOW_MS / 1000, clock: 0 };
     let mut jobs: Vec<Arc<Job>> = Vec::new();
     for step in steps {
         match step {
             Step::Write(pk, Op::Read(id)) => {
-                let found = fixture.text(&format!("p{pk}"), &id.to_string());
+                let found = ground.insist(|| match fixture.read(&format!("p{pk}"), &id.to_string()) {
+                    Err(error) if error.kind == Kind::NotFound => Ok(None),
+                    found => found.map(|item| Some(text_of(&item))),
+                });
                 assert_eq!(found, model.find(*pk, *id).map(|item| text(*pk, &item.doc)), "{step:?}");
             }
             Step::Write(pk, op) => {
-                let found = fixture.write(&format!("p{pk}"), operation(*pk, op));
-                let found = found.map(|reply| reply.outcome).map_err(|error| error.kind);
-                assert_eq!(found, model.apply(*pk, op), "{step:?}");
+                let mut after = model.clone();
+                let expected = after.apply(*pk, op);
+                match ground.write(|| fixture.write(&format!("p{pk}"), operation(*pk, op))) {
+                    Some(found) => {
+                        let found = found.map(|reply| reply.outcome).map_err(|error| error.kind);
+                        assert_eq!(found, expected, "{step:?}");
+                        model = after;
+                    }
+                    None => model = resolve(&fixture, ground, &model, after, step),
+                }
             }
             Step::Batch(pk, ops) => {
-                let operations: Vec<BatchOperation> =
-                    ops.iter().map(|op| operation(*pk, op).into()).collect();
-                let reply = wait(fixture.container.write_batch(&key(&format!("p{pk}")), operations)).unwrap();
+                let reply = ground.write(|| {
+                    let operations: Vec<BatchOperation> =
+                        ops.iter().map(|op| operation(*pk, op).into()).collect();
+                    wait(fixture.container.write_batch(&key(&format!("p{pk}")), operations))
+                });
                 let mut next = model.clone();
                 let mut expected: Vec<Result<Outcome, Kind>> = Vec::new();
                 for op in ops {
@@ -284,10 +401,16 @@ fn run(mut fixture: Fixture, steps: &[Step]) {
                     let culprit = expected.len() - 1;
                     expected.resize(ops.len(), Err(Kind::FailedDependency));
                     expected[..culprit].fill(Err(Kind::FailedDependency));
-                } else {
-                    model = next;
+                    next = model.clone();
                 }
+                let Some(reply) = reply else {
+                    model = resolve(&fixture, ground, &model, next, step);
+                    check(&fixture, ground, &model, step);
+                    continue;
+                };
+                model = next;
                 let found: Vec<Result<Outcome, Kind>> = reply
+                    .unwrap()
                     .results
                     .into_iter()
                     .map(|result| result.status.map_err(|error| error.kind))
@@ -295,7 +418,7 @@ fn run(mut fixture: Fixture, steps: &[Step]) {
                 assert_eq!(found, expected, "{step:?}");
             }
             Step::Purge(pk) => {
-                wait(fixture.container.delete_partition_key(&key(&format!("p{pk}")))).unwrap();
+                ground.insist(|| wait(fixture.container.delete_partition_key(&key(&format!("p{pk}")))));
                 model.items.retain(|item| item.pk != *pk);
             }
             Step::Advance(seconds) => {
@@ -303,39 +426,43 @@ fn run(mut fixture: Fixture, steps: &[Step]) {
                 model.now_s += seconds;
             }
             Step::Sweep => {
-                fixture.sweep();
+                ground.insist(|| fixture.try_sweep());
                 // Beside a handover a sweep may have had to leave things to the next.
                 if jobs.is_empty() {
                     let live = model.texts(|item| item.created).len() as u64;
-                    assert_eq!(fixture.stored_items(), live, "a sweep leaves what is live");
+                    let stored = ground.insist(|| fixture.try_stored_items());
+                    assert_eq!(stored, live, "a sweep leaves what is live");
                 }
             }
             Step::Reopen => {
-                settle(&mut jobs);
-                fixture.reopen();
+                settle(&mut jobs, ground);
+                ground.calmly(|| fixture.reopen());
             }
             Step::Split => jobs.extend(fixture.account.split_partition(&fixture.container, None).ok()),
             Step::Merge => jobs.extend(fixture.account.merge_partitions(&fixture.container, None).ok()),
-            Step::Settle => settle(&mut jobs),
+            Step::Settle => settle(&mut jobs, ground),
             Step::DefaultTtl(default_ttl) => {
-                settle(&mut jobs);
+                settle(&mut jobs, ground);
                 // What is over and not yet removed would come back with a longer default.
-                fixture.sweep();
-                fixture.replace_definition(definition_json(*default_ttl));
+                ground.insist(|| fixture.try_sweep());
+                ground.insist(|| fixture.try_replace_definition(definition_json(*default_ttl)));
                 model.default_ttl = *default_ttl;
             }
         }
         // Items that are over may have been removed for good by the account's own sweeper.
         let live: Vec<Stored> = model.items.iter().filter(|item| model.live(item)).cloned().collect();
         model.items = live;
-        check(&fixture, &model, step);
+        check(&fixture, ground, &model, step);
     }
-    settle(&mut jobs);
+    settle(&mut jobs, ground);
     // At the end everything that is left can be deleted, and then nothing is left of it.
-    for pk in 0..12 {
-        wait(fixture.container.delete_partition_key(&key(&format!("p{pk}")))).unwrap();
+    if let Ground::Failing(line, _) = ground {
+        line.set(FaultRates::default());
     }
-    fixture.sweep();
+    for pk in 0..12 {
+        ground.insist(|| wait(fixture.container.delete_partition_key(&key(&format!("p{pk}")))));
+    }
+    ground.insist(|| fixture.try_sweep());
     let usage = fixture.container.usage();
     assert_eq!((usage.items, usage.size_bytes), (0, 0));
 }
@@ -345,7 +472,7 @@ proptest! {
 
     #[test]
     fn a_container_behaves_like_a_list_of_items(steps in prop::collection::vec(step(), 1..60)) {
-        run(Fixture::new(definition_json(Some(-1))), &steps);
+        run(Fixture::new(definition_json(Some(-1))), &Ground::Good, &steps);
     }
 }
 
@@ -354,7 +481,7 @@ proptest! {
 
     #[test]
     fn so_does_one_on_disk_that_is_closed_and_opened(steps in prop::collection::vec(step(), 30..120)) {
-        run(Fixture::embedded(definition_json(Some(-1))), &steps);
+        run(Fixture::embedded(definition_json(Some(-1))), &Ground::Good, &steps);
     }
 }
 
@@ -363,7 +490,7 @@ proptest! {
 
     #[test]
     fn so_does_one_whose_partitions_split_and_merge(steps in prop::collection::vec(reshaping_step(), 20..120)) {
-        run(Fixture::new(definition_json(Some(-1))), &steps);
+        run(Fixture::new(definition_json(Some(-1))), &Ground::Good, &steps);
     }
 }
 
@@ -374,6 +501,41 @@ proptest! {
     fn so_does_one_on_disk_whose_partitions_split_and_merge(
         steps in prop::collection::vec(reshaping_step(), 30..120)
     ) {
-        run(Fixture::embedded(definition_json(Some(-1))), &steps);
+        run(Fixture::embedded(definition_json(Some(-1))), &Ground::Good, &steps);
+    }
+}
+
+/// Runs over a store that fails at random, by a seed that a failure shows.
+fn run_failing(seed: u64, steps: &[Step]) {
+    let store = Flaky::new(MemoryStore::new(), seed);
+    let line = store.line();
+    let rates = FaultRates { commits: 60, claims: 150, hangs: 20, hang_max: Duration::from_millis(3) };
+    let store: Arc<dyn Store> = Arc::new(store);
+    let fixture = Fixture::over(store, EngineConfig::default(), definition_json(Some(-1)), 400);
+    line.set(rates);
+    run(fixture, &Ground::Failing(line, rates), steps);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn so_does_one_whose_store_fails_and_comes_back(
+        seed in any::<u64>(),
+        steps in prop::collection::vec(step(), 20..80)
+    ) {
+        run_failing(seed, &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn so_does_one_whose_partitions_split_and_merge_over_such_a_store(
+        seed in any::<u64>(),
+        steps in prop::collection::vec(reshaping_step(), 20..100)
+    ) {
+        run_failing(seed, &steps);
     }
 }

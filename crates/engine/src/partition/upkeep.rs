@@ -166,7 +166,9 @@ impl Partition {
     /// in the partitions that come next as well.
     pub fn upkeep(&self) -> Result<Upkeep> {
         match self.visit() {
-            Err(error) if error.kind == Kind::RangeGone && !self.takes_writes() => Ok(Upkeep::default()),
+            Err(error) if error.kind == Kind::RangeGone && !self.takes_writes() && !self.is_lost() => {
+                Ok(Upkeep::default())
+            }
             result => result,
         }
     }

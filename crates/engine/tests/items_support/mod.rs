@@ -81,7 +81,11 @@ impl Fixture {
     }
 
     pub fn replace_definition(&self, extra: Value) {
-        wait(self.account.replace_container(&self.container, definition(extra), None)).unwrap();
+        self.try_replace_definition(extra).unwrap();
+    }
+
+    pub fn try_replace_definition(&self, extra: Value) -> Result<()> {
+        wait(self.account.replace_container(&self.container, definition(extra), None)).map(drop)
     }
 
     pub fn only_partition(&self) -> Arc<Partition> {
@@ -141,15 +145,25 @@ impl Fixture {
     /// Everything that is due in the background, now.
     /// The account's own sweeper may be doing the same, so only what is left afterwards can be counted.
     pub fn sweep(&self) {
-        for partition in self.container.partitions().unwrap() {
+        self.try_sweep().unwrap();
+    }
+
+    pub fn try_sweep(&self) -> Result<()> {
+        for partition in self.container.partitions()? {
             partition.definition_changed();
             loop {
-                let done = partition.upkeep().unwrap();
+                let done = partition.upkeep()?;
                 if !done.more && !done.linking {
                     break;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Items in all partitions, each of which can be opened.
+    pub fn try_stored_items(&self) -> Result<u64> {
+        Ok(self.container.partitions()?.iter().map(|partition| partition.usage().items).sum())
     }
 
     pub fn stored_items(&self) -> u64 {
