@@ -18,7 +18,7 @@ use orrery_api::{Answered, Connection, HttpApi};
 use orrery_api_nosql::{AccountKeys, CrossPartition, EMULATOR_KEY, Service, ServiceConfig};
 pub use orrery_engine::block_on;
 use orrery_engine::{Account, ConsistencyLevel, EngineConfig, Env, TestEnv};
-use orrery_storage::MemoryStore;
+use orrery_storage::{MemoryStore, Store};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -37,6 +37,11 @@ impl Client {
     /// `config` may set `consistency`, `partition_throughput_limit`, `throttling`, `serverless`, `cross_partition_queries` and `seed`,
     /// which makes it another account.
     pub fn new(config: &Value) -> Client {
+        Client::over(Arc::new(MemoryStore::new()), config)
+    }
+
+    /// The same over another store.
+    pub fn over(store: Arc<dyn Store>, config: &Value) -> Client {
         let env = Arc::new(TestEnv::new(START_MS, config["seed"].as_u64().unwrap_or(7)));
         let flag = |name: &str| config[name].as_bool().unwrap_or(false);
         let mut engine = EngineConfig {
@@ -47,8 +52,7 @@ impl Client {
         if let Some(limit) = config["partition_throughput_limit"].as_u64() {
             engine.partition_throughput_limit = limit as u32;
         }
-        let account =
-            Account::open(Arc::new(MemoryStore::new()), engine, env.clone() as Arc<dyn Env>).unwrap();
+        let account = Account::open(store, engine, env.clone() as Arc<dyn Env>).unwrap();
         let keys = AccountKeys {
             primary: STANDARD.decode(EMULATOR_KEY).unwrap(),
             secondary: vec![2; 64],
