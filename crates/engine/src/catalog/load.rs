@@ -268,7 +268,7 @@ fn found(shared: &Shared, space: &dyn Space) -> Result<MetaRow> {
 #[cfg(test)]
 mod tests {
     use orrery_model::Epk;
-    use orrery_storage::{MemoryStore, Store};
+    use orrery_storage::{Claim, MemoryStore, Store};
 
     use super::*;
     use crate::account::Account;
@@ -345,6 +345,26 @@ mod tests {
             assert!(!matches!(key, RowKey::Range(..) | RowKey::Container(..)), "{key:?} is left");
         }
         assert!(open(&store).database(Ref::Name("db")).unwrap().containers().is_empty());
+    }
+
+    #[test]
+    fn a_range_is_opened_above_its_epoch_and_not_while_another_node_owns_it() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        split(&store);
+        let number = open(&store).databases()[0].number;
+        let space = store.open_space(SpaceId(0)).unwrap();
+        for (range, owner) in [(1, 0), (2, 7)] {
+            let key = RowKey::Range(number, 1, range).encode();
+            let row = space.snapshot().unwrap().get(Table::Feed, &key).unwrap().unwrap();
+            let row = RangeRow { owner, epoch: 41, ..RangeRow::decode(&row).unwrap() };
+            let mut commit = Commit::default();
+            commit.put(Table::Feed, key, row.encode());
+            space.commit(commit, orrery_storage::Durability::Strict).unwrap();
+        }
+        let account = open(&store);
+        let container = account.database(Ref::Name("db")).unwrap().container(Ref::Name("c")).unwrap();
+        assert_eq!(container.partition(1).unwrap().next_claim(), Claim::Renew(Epoch(42)));
+        assert_eq!(container.partition(2).err().unwrap().kind, Kind::Unavailable);
     }
 
     #[test]
