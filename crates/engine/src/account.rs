@@ -25,6 +25,7 @@ use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::faults::Faults;
 use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
+use crate::outages::Outages;
 use crate::partition::Partition;
 use crate::script::{Script, ScriptDefinition, ScriptKind};
 use crate::split::Splits;
@@ -123,6 +124,7 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<EngineConfig>,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) columns: Arc<ColumnBudget>,
+    pub(crate) outages: Outages,
 }
 
 /// Everything one server holds.
@@ -151,7 +153,8 @@ impl Account {
     pub fn open_idle(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
         let space = store.open_space(SpaceId(CATALOG_SPACE))?;
         let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
-        let shared = Arc::new(Shared { store, config: Arc::new(config), env, columns });
+        let shared =
+            Arc::new(Shared { store, config: Arc::new(config), env, columns, outages: Outages::default() });
         let loaded = load::load(&shared, space.as_ref(), &View::default())?;
         let number = loaded.meta.account;
         let writer = Writer::new(shared.clone(), space, loaded);
@@ -194,6 +197,10 @@ impl Account {
     /// Memory that columns of all partitions take.
     pub fn column_bytes(&self) -> u64 {
         self.shared.columns.size_bytes()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     pub fn env(&self) -> &Arc<dyn Env> {

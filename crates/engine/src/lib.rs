@@ -16,6 +16,7 @@
 //! - `container`, `ranges`: a handle with routing; items, feeds, batches and queries go through it.
 //! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.
+//! - `outages`: what is shown of a store that goes away and comes back.
 //! - `faults/`: errors, delays and losses on purpose, for users' tests.
 //! - `throughput/`: budgets of request units, and what partitions have spent.
 //! - `partition/`, `item`, `attachment`, `feed`, `batch`, `script`, `charge`: one physical partition, what happens
@@ -46,6 +47,7 @@ pub mod faults;
 pub mod feed;
 pub mod item;
 pub mod offer;
+pub mod outages;
 pub mod partition;
 pub mod query;
 mod ranges;

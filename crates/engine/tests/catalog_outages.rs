@@ -79,6 +79,7 @@ fn while_the_store_is_away_changes_are_refused_and_afterwards_the_catalog_shows_
         let late = || wait(account.create_container(&database, definition(json.clone()), None));
         assert_eq!(kind(late()), Kind::OutcomeUnknown, "{fault:?}");
         assert_eq!(kind(late()), Kind::Unavailable);
+        assert!(account.outage_figures().catalog_lost);
         assert_eq!(kind(wait(account.delete_container(&fixture.container, None))), Kind::Unavailable);
         line.mend();
         if made {
@@ -92,6 +93,7 @@ fn while_the_store_is_away_changes_are_refused_and_afterwards_the_catalog_shows_
         assert!(Arc::ptr_eq(&found.container(Ref::Name("c")).unwrap(), &fixture.container));
         assert_eq!(found.container(Ref::Name("late")).unwrap().definition().default_ttl, Some(7));
         assert_eq!(found.containers().len(), 2);
+        assert!(!account.outage_figures().catalog_lost);
     }
 }
 

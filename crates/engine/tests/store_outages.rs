@@ -59,7 +59,7 @@ fn after_each_fault_the_partition_is_opened_again_by_the_next_request() {
             "1",
             &Default::default(),
         );
-        assert!(matches!(kind(asked), Kind::Unavailable | Kind::RangeGone), "{fault:?}");
+        assert_eq!(kind(asked), Kind::Unavailable, "{fault:?}");
         let after = eventually(|| fixture.container.read_feed(&Scope::All, &PageRequest::new(10)));
         let expected: &[&str] = if written { &["1", "2"] } else { &["1"] };
         assert_eq!(after.items.iter().map(|item| item.id()).collect::<Vec<_>>(), expected, "{fault:?}");
@@ -87,11 +87,15 @@ fn while_the_store_is_away_everything_is_refused_for_now_and_afterwards_it_goes_
         std::thread::sleep(Duration::from_millis(3));
     }
     assert_eq!(fixture.container.usage().items, 0, "a partition that cannot be opened is not counted");
+    let figures = fixture.account.outage_figures();
+    assert_eq!((figures.partitions_lost, figures.partitions_reopened, figures.catalog_lost), (1, 0, false));
     line.mend();
     assert_eq!(eventually(|| fixture.read("a", "1")).id(), "1");
     assert_eq!(kind(fixture.read("a", "2")), Kind::NotFound);
     fixture.create(r#"{"id":"2","pk":"a"}"#).unwrap();
     assert_eq!(fixture.container.usage().items, 2);
+    let figures = fixture.account.outage_figures();
+    assert_eq!((figures.partitions_lost, figures.partitions_reopened, figures.catalog_lost), (0, 1, false));
 }
 
 /// Writes are submitted before any is waited for, so later ones are prepared on top of those that fail; the last ones may

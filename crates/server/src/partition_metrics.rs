@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 
 use orrery_engine::PartitionInsight;
+use orrery_engine::outages::OutageFigures;
 use orrery_engine::split::SplitFigures;
 
 /// Partitions with series of their own.
@@ -96,6 +97,32 @@ pub fn render_splits(text: &mut String, figures: &SplitFigures) {
         ),
         ("orrery_partition_split_items", "gauge", "Items of the job that runs.", figures.items_total as f64),
         ("orrery_partition_split_items_copied", "gauge", "Items it has copied.", figures.items_copied as f64),
+    ];
+    for (name, kind, help, value) in families {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+    }
+}
+
+pub fn render_outages(text: &mut String, figures: &OutageFigures) {
+    let families = [
+        (
+            "orrery_partitions_lost",
+            "gauge",
+            "Partitions that have lost their store and are not open again yet.",
+            figures.partitions_lost,
+        ),
+        (
+            "orrery_partitions_reopened_total",
+            "counter",
+            "Partitions opened again after they had lost their store.",
+            figures.partitions_reopened,
+        ),
+        (
+            "orrery_catalog_lost",
+            "gauge",
+            "1 while databases and containers cannot be changed because their store is away.",
+            figures.catalog_lost.into(),
+        ),
     ];
     for (name, kind, help, value) in families {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");

@@ -131,6 +131,7 @@ impl Backend for Opened {
     fn account_metrics(&self, text: &mut String, with_names: bool) {
         partition_metrics::render(text, &self.account.open_partition_figures(), with_names);
         partition_metrics::render_splits(text, &self.account.split_figures());
+        partition_metrics::render_outages(text, &self.account.outage_figures());
         partition_metrics::render_columns(text, self.account.column_bytes());
         partition_metrics::render_faults(text, &self.account.faults().counts());
     }

@@ -328,7 +328,7 @@ pub trait Space: Send + Sync {
     fn id(&self) -> SpaceId;
     /// The ownership that this handle stands for. Its commits are refused when there is a higher one.
     fn epoch(&self) -> Epoch;
-    /// The last published state.
+    /// The last published state, whoever has published it: reading needs no ownership.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
     /// Whether the store would have room for this commit. One that fails makes every later one of its handle fail, so an
     /// owner asks here first, and answers with the error.

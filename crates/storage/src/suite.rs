@@ -321,7 +321,9 @@ fn an_older_handle_is_fenced(open: Open<'_>) {
     let refused = old.commit(commit.clone(), Durability::Strict);
     assert!(matches!(refused, Err(StoreError::Fenced(SPACE))), "{refused:?}");
     put(&*new, Table::Items, "new", "");
-    assert_eq!(keys(&*snapshot(&*new), KeyRange::all(), Direction::Forward), ["new", "old"]);
+    for handle in [&new, &old] {
+        assert_eq!(keys(&*snapshot(&**handle), KeyRange::all(), Direction::Forward), ["new", "old"]);
+    }
     // Another space's owner is not concerned.
     let other = store.open_space(SpaceId(8)).expect("opens");
     store.open_space(SPACE).expect("opens");

@@ -64,6 +64,14 @@ impl Writer {
             Failure::Refused | Failure::OutcomeUnknown => Claim::Renew(epoch),
         };
         self.lost = Some(Lost { claim, retry: Retry::default() });
+        self.shared.outages.catalog_lost(true);
+    }
+
+    /// There is a handle to write with, and it is known what the rows say.
+    fn found(&mut self, space: Arc<dyn Space>) {
+        self.space = space;
+        self.lost = None;
+        self.shared.outages.catalog_lost(false);
     }
 
     /// Finds out what became of a commit that has failed for now. `Ok` if it was made.
@@ -76,8 +84,7 @@ impl Writer {
         let Ok(space) = self.reclaim() else { return Err(error.into()) };
         // The claim was renewed, so nobody else has written, and the number tells the change from all others.
         let Ok(stored) = load::stored_meta(space.as_ref()) else { return Err(error.into()) };
-        self.space = space;
-        self.lost = None;
+        self.found(space);
         if stored.lsn == meta.lsn {
             self.meta = meta;
             return Ok(());
@@ -111,8 +118,7 @@ impl Writer {
         let space = self.reclaim()?;
         let loaded = load::load(&self.shared, space.as_ref(), &self.view.load())?;
         tracing::info!(lsn = loaded.meta.lsn, "the catalog has been read again");
-        self.space = space;
-        self.lost = None;
+        self.found(space);
         self.adopt(loaded);
         Ok(())
     }

@@ -130,6 +130,7 @@ impl Container {
             Ok(partition) => {
                 let partition = Arc::new(partition);
                 if opening.claim.is_some() {
+                    self.shared.outages.partition_reopened();
                     tracing::info!(
                         container = self.name(),
                         range = slot.id(),
