@@ -171,6 +171,8 @@ fn run(store: Arc<dyn Store>, line: &orrery_storage::doubles::Line, seed: u64, r
     let mut again = fixture;
     again.reopen();
     assert_eq!(lists(&again), before, "seed {seed}: after a restart");
+    let check = again.account.check(&mut |_, _| ());
+    assert!(check.findings.is_empty(), "seed {seed}: {:?}", check.findings);
 }
 
 fn seeds() -> impl Iterator<Item = u64> {
