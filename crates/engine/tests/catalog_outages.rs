@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use items_support::*;
-use orrery_engine::{Account, EngineConfig, Kind, PageRequest, Ref, Scope, TestEnv};
+use orrery_engine::{Account, EngineConfig, Kind, Ref, TestEnv};
 use orrery_storage::doubles::{Fault, Flaky, Line};
 use orrery_storage::{Direction, KeyRange, MemoryStore, SpaceId, Store, TABLES};
 use serde_json::json;
@@ -190,8 +190,7 @@ fn a_split_is_made_or_undone_whichever_of_its_commits_nobody_answers() {
                 );
                 assert!(passing, "{fault:?} {nth}: {error:?}");
             }
-            let page = PageRequest::new(1000);
-            let items = eventually(|| fixture.container.read_feed(&Scope::All, &page)).items;
+            let items = eventually(|| fixture.try_items());
             let mut ids: Vec<u32> = items.iter().map(|item| item.id().parse().unwrap()).collect();
             ids.sort_unstable();
             assert_eq!(ids, (0..30).collect::<Vec<_>>(), "{fault:?} {nth}");
@@ -209,8 +208,7 @@ fn a_split_is_made_or_undone_whichever_of_its_commits_nobody_answers() {
             eventually(|| wait(fixture.account.split_partition(&fixture.container, None)?.done()));
             assert_eq!(fixture.container.ranges().len(), ranges + 1, "{fault:?} {nth}");
             let ids: std::collections::BTreeSet<u32> = {
-                let page = PageRequest::new(1000);
-                let items = eventually(|| fixture.container.read_feed(&Scope::All, &page)).items;
+                let items = eventually(|| fixture.try_items());
                 items.iter().map(|item| item.id().parse().unwrap()).collect()
             };
             assert_eq!(ids.len(), 60, "{fault:?} {nth}");

@@ -14,9 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_engine::split::Job;
-use orrery_engine::{
-    BatchOperation, ChangesFrom, EngineConfig, Error, Kind, Operation, Outcome, PageRequest, Scope,
-};
+use orrery_engine::{BatchOperation, EngineConfig, Error, Kind, Operation, Outcome, Scope};
 use orrery_model::{Number, PatchOp, Pointer, Value as ModelValue};
 use orrery_storage::doubles::{FaultRates, Flaky, Line};
 use orrery_storage::{MemoryStore, Store};
@@ -291,16 +289,13 @@ impl Ground {
 /// Which of two states the container is in, after a write of which nobody could say what came of it.
 fn resolve(fixture: &Fixture, ground: &Ground, before: &Model, after: Model, step: &Step) -> Model {
     let shown = ground.insist(|| {
-        let page = PageRequest::new(1000);
         let stamp = |item: &orrery_engine::Item| stamped(&text_of(item), u64::from(item.ts));
-        let listed = fixture.container.read_feed(&Scope::All, &page)?;
+        let listed = fixture.try_items()?;
         let mut changes = Vec::new();
         for range in fixture.container.ranges() {
-            let changed =
-                fixture.container.read_changes(&Scope::Range(range.id), ChangesFrom::Beginning, &page)?;
-            changes.extend(changed.items.iter().map(stamp));
+            changes.extend(fixture.try_changes(&Scope::Range(range.id))?.0.iter().map(stamp));
         }
-        Ok((by_key(listed.items.iter().map(stamp).collect()), by_key(changes)))
+        Ok((by_key(listed.iter().map(stamp).collect()), by_key(changes)))
     });
     if shown == after.signature() {
         return after;
@@ -323,19 +318,16 @@ fn settle(jobs: &mut Vec<Arc<Job>>, ground: &Ground) {
 /// Compares everything that can be listed. Between partitions there is no order, so with several of them only the
 /// order within each key counts.
 fn check(fixture: &Fixture, ground: &Ground, model: &Model, step: &Step) {
-    let listed = ground.insist(|| fixture.container.read_feed(&Scope::All, &PageRequest::new(1000)));
-    assert!(listed.continuation.is_none());
-    let listed: Vec<String> = listed.items.iter().map(text_of).collect();
+    let listed: Vec<String> = ground.insist(|| fixture.try_items()).iter().map(text_of).collect();
     assert_eq!(by_key(listed), by_key(model.texts(|item| item.created)), "after {step:?}");
     let changes: Vec<String> = loop {
         // A split that ends in between makes a range gone; then the map is read again, as clients do.
         let ranges = fixture.container.ranges();
-        let page = PageRequest::new(1000);
-        let read = |id| fixture.container.read_changes(&Scope::Range(id), ChangesFrom::Beginning, &page);
+        let read = |id| fixture.try_changes(&Scope::Range(id));
         let pages: Result<Vec<_>, _> = ranges.iter().map(|range| read(range.id)).collect();
         match pages {
             Ok(pages) if pages.len() == fixture.container.ranges().len() => {
-                break pages.iter().flat_map(|page| page.items.iter().map(text_of)).collect();
+                break pages.iter().flat_map(|(items, _)| items.iter().map(text_of)).collect();
             }
             Ok(_) => {}
             Err(error) => assert!(error.kind == Kind::RangeGone || ground.excuses(&error), "{error:?}"),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use items_support::*;
-use orrery_engine::{ChangesFrom, EngineConfig, Error, Kind, Operation, PageRequest, ReadOptions, Scope};
+use orrery_engine::{EngineConfig, Error, Kind, Operation, Scope};
 use orrery_storage::doubles::{FaultRates, Flaky};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 use serde_json::json;
@@ -63,8 +63,8 @@ fn write_and_read(fixture: &Fixture, writer: usize, rounds: u64, seed: u64) -> V
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        match fixture.container.read_item(&key(&pk), &id, &ReadOptions::default()) {
-            Ok(reply) => item.saw(number(&reply.item), seed),
+        match fixture.read(&pk, &id) {
+            Ok(read) => item.saw(number(&read), seed),
             Err(error) if error.kind == Kind::NotFound => item.saw(0, seed),
             Err(error) => assert!(is_passing(&error), "seed {seed}: {error:?}"),
         }
@@ -119,7 +119,6 @@ fn run(store: Arc<dyn Store>, line: &orrery_storage::doubles::Line, seed: u64, r
         line.faults()
     );
 
-    let page = PageRequest::new(1000);
     let mut lsns: BTreeSet<(u32, u64)> = BTreeSet::new();
     let mut there: BTreeMap<String, u64> = BTreeMap::new();
     for (writer, items) in known.into_iter().enumerate() {
@@ -140,14 +139,12 @@ fn run(store: Arc<dyn Store>, line: &orrery_storage::doubles::Line, seed: u64, r
             there.extend(read.map(|read| (id, number(&read))));
         }
     }
-    let listed = insist(seed, || fixture.container.read_feed(&Scope::All, &page)).items;
+    let listed = insist(seed, || fixture.try_items());
     assert_eq!(listed.len(), there.len(), "seed {seed}");
     let mut told = Vec::new();
     for range in fixture.container.ranges() {
-        let changes = insist(seed, || {
-            fixture.container.read_changes(&Scope::Range(range.id), ChangesFrom::Beginning, &page)
-        });
-        told.extend(changes.items.iter().map(|item| (item.id().to_owned(), number(item))));
+        let (changes, _) = insist(seed, || fixture.try_changes(&Scope::Range(range.id)));
+        told.extend(changes.iter().map(|item| (item.id().to_owned(), number(item))));
         let partition = insist(seed, || fixture.container.partition(range.id));
         assert_eq!(partition.check_index().unwrap(), [""; 0], "seed {seed}");
     }
@@ -159,11 +156,7 @@ fn run(store: Arc<dyn Store>, line: &orrery_storage::doubles::Line, seed: u64, r
     reshaped += 1;
     assert!(line.faults() > 0 && reshaped > 0, "seed {seed}");
     let lists = |fixture: &Fixture| {
-        let mut texts: Vec<String> = insist(seed, || fixture.container.read_feed(&Scope::All, &page))
-            .items
-            .iter()
-            .map(text_of)
-            .collect();
+        let mut texts: Vec<String> = insist(seed, || fixture.try_items()).iter().map(text_of).collect();
         texts.sort();
         texts
     };

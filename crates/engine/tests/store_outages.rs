@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use items_support::*;
-use orrery_engine::{ChangesFrom, EngineConfig, Kind, Operation, PageRequest, Scope};
+use orrery_engine::{EngineConfig, Kind, Operation, Scope};
 use orrery_storage::MemoryStore;
-use orrery_storage::doubles::{Fault, Flaky, Line};
+use orrery_storage::doubles::{Fault, FaultRates, Flaky, Line};
 use serde_json::json;
 
 fn flaky() -> (Fixture, Line) {
@@ -34,9 +34,8 @@ fn eventually<T>(mut ask: impl FnMut() -> orrery_engine::Result<T>) -> T {
 }
 
 fn changes(fixture: &Fixture) -> (Vec<String>, u64) {
-    let page = PageRequest::new(1000);
-    let page = eventually(|| fixture.container.read_changes(&Scope::All, ChangesFrom::Beginning, &page));
-    (page.items.iter().map(|item| item.id().to_owned()).collect(), page.lsn)
+    let (items, lsn) = eventually(|| fixture.try_changes(&Scope::All));
+    (items.iter().map(|item| item.id().to_owned()).collect(), lsn)
 }
 
 #[test]
@@ -60,9 +59,9 @@ fn after_each_fault_the_partition_is_opened_again_by_the_next_request() {
             &Default::default(),
         );
         assert_eq!(kind(asked), Kind::Unavailable, "{fault:?}");
-        let after = eventually(|| fixture.container.read_feed(&Scope::All, &PageRequest::new(10)));
+        let after = eventually(|| fixture.try_items());
         let expected: &[&str] = if written { &["1", "2"] } else { &["1"] };
-        assert_eq!(after.items.iter().map(|item| item.id()).collect::<Vec<_>>(), expected, "{fault:?}");
+        assert_eq!(after.iter().map(|item| item.id()).collect::<Vec<_>>(), expected, "{fault:?}");
         assert!(!Arc::ptr_eq(&lost, &fixture.only_partition()));
         let reply = fixture.create(r#"{"id":"3","pk":"a"}"#).unwrap();
         assert_eq!(reply.at.lsn, expected.len() as u64 + 1, "{fault:?}");
@@ -83,7 +82,7 @@ fn while_the_store_is_away_everything_is_refused_for_now_and_afterwards_it_goes_
         assert_eq!(kind(fixture.read("a", "1")), Kind::Unavailable);
         assert_eq!(kind(fixture.create(r#"{"id":"3","pk":"a"}"#)), Kind::Unavailable);
         assert_eq!(kind(wait(fixture.container.delete_partition_key(&key("a")))), Kind::Unavailable);
-        assert_eq!(kind(fixture.container.read_feed(&Scope::All, &PageRequest::new(10))), Kind::Unavailable);
+        assert_eq!(kind(fixture.try_items()), Kind::Unavailable);
         std::thread::sleep(Duration::from_millis(3));
     }
     assert_eq!(fixture.container.usage().items, 0, "a partition that cannot be opened is not counted");
@@ -171,4 +170,40 @@ fn a_script_whose_answer_is_lost_is_not_told_that_nothing_happened() {
     });
     assert_eq!(kind(drafted), Kind::OutcomeUnknown);
     assert_eq!(eventually(|| fixture.read("a", "2")).id(), "2");
+}
+
+/// An index that is made anew and items that expire are work of many commits; whichever of them fails, it goes on from
+/// where the rows say it is.
+#[test]
+fn background_work_goes_on_in_the_partition_that_is_opened_next() {
+    let mut faults = 0;
+    for seed in 0..4 {
+        let store = Flaky::new(MemoryStore::new(), seed);
+        let line = store.line();
+        let json = json!({"defaultTtl": -1, "indexingPolicy": {"excludedPaths": [{"path": "/*"}], "includedPaths": []}});
+        let fixture = Fixture::over(Arc::new(store), EngineConfig::default(), json, 400);
+        for n in 0..400 {
+            let ttl = if n % 2 == 0 { r#","ttl":5"# } else { "" };
+            fixture.create(&format!(r#"{{"id":"{n}","pk":"k{n}","a":{n},"b":"{n}"{ttl}}}"#)).unwrap();
+        }
+        fixture.replace_definition(json!({"defaultTtl": -1}));
+        fixture.env.advance_ms(60_000);
+        line.set(FaultRates { commits: 500, claims: 200, ..FaultRates::default() });
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while fixture.container.index_progress() < 100 || fixture.stored_items() != 200 {
+            // Whatever it could not do is done the next time, by this sweep or by the account's own.
+            drop(fixture.try_sweep());
+            assert!(Instant::now() < deadline, "seed {seed}: the work does not come to an end");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        faults += line.faults();
+        line.set(FaultRates::default());
+        eventually(|| fixture.try_sweep());
+        assert_eq!(fixture.container.index_progress(), 100, "seed {seed}");
+        assert_eq!(fixture.stored_items(), 200, "seed {seed}");
+        assert_eq!(fixture.only_partition().check_index().unwrap(), [""; 0], "seed {seed}");
+        let check = fixture.account.check(&mut |_, _| ());
+        assert!(check.findings.is_empty(), "seed {seed}: {:?}", check.findings);
+    }
+    assert!(faults > 0);
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 pub use orrery_engine::block_on as wait;
 use orrery_engine::{
-    Account, Container, ContainerDefinition, Durability, EngineConfig, Item, KeyKinds, Kind, Operation,
-    Outcome, PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,
+    Account, ChangesFrom, Container, ContainerDefinition, Durability, EngineConfig, Item, KeyKinds, Kind,
+    Operation, Outcome, PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write,
+    WriteReply,
 };
 use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_extended_json, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -125,6 +126,20 @@ impl Fixture {
             Err(error) if error.kind == Kind::NotFound => None,
             Err(error) => panic!("{error:?}"),
         }
+    }
+
+    /// All items, in one page.
+    pub fn try_items(&self) -> Result<Vec<Item>> {
+        let page = self.container.read_feed(&Scope::All, &PageRequest::new(100_000))?;
+        assert!(page.continuation.is_none());
+        Ok(page.items)
+    }
+
+    /// All changes of a scope, in one page, and the LSN that they lead to.
+    pub fn try_changes(&self, scope: &Scope) -> Result<(Vec<Item>, u64)> {
+        let (from, page) = (ChangesFrom::Beginning, PageRequest::new(100_000));
+        let page = self.container.read_changes(scope, from, &page)?;
+        Ok((page.items, page.lsn))
     }
 
     /// The ids of a whole listing, read in pages.
