@@ -113,6 +113,8 @@ impl Service {
         let authorizer = Authorizer::new(&config.keys, account.number(), config.auth_clock_skew_s);
         let headers = ServiceHeaders::new(&config.version);
         let scripts = Arc::new(ScriptHost::new(config.scripts));
+        let conditions = query::condition::Host { scripts: scripts.clone(), memory: config.memory.clone() };
+        account.set_condition_host(Arc::new(conditions));
         Service {
             scripts,
             held: ResultCache::new((config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX)),

@@ -16,6 +16,7 @@ use crate::catalog::view::{Containers, View};
 use crate::catalog::writer::{Mailbox, Writer};
 use crate::catalog::{CATALOG_SPACE, load};
 use crate::columns::ColumnBudget;
+use crate::condition::{ConditionHost, Hosts};
 use crate::config::EngineConfig;
 use crate::container::Container;
 use crate::definition::ContainerDefinition;
@@ -125,6 +126,7 @@ pub(crate) struct Shared {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) columns: Arc<ColumnBudget>,
     pub(crate) outages: Outages,
+    pub(crate) hosts: Arc<Hosts>,
 }
 
 /// Everything one server holds.
@@ -153,8 +155,14 @@ impl Account {
     pub fn open_idle(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
         let space = store.open_space(SpaceId(CATALOG_SPACE))?;
         let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
-        let shared =
-            Arc::new(Shared { store, config: Arc::new(config), env, columns, outages: Outages::default() });
+        let shared = Arc::new(Shared {
+            store,
+            config: Arc::new(config),
+            env,
+            columns,
+            outages: Outages::default(),
+            hosts: Arc::default(),
+        });
         let loaded = load::load(&shared, space.as_ref(), &View::default())?;
         let number = loaded.meta.account;
         let writer = Writer::new(shared.clone(), space, loaded);
@@ -176,6 +184,11 @@ impl Account {
     /// The fault rules, which may be changed at any time.
     pub fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// Registers what an api knows about the conditions of patches; the last one counts.
+    pub fn set_condition_host(&self, host: Arc<dyn ConditionHost>) {
+        self.shared.hosts.set_condition(host);
     }
 
     /// Ends the background work and closes the store. Changes that were already accepted are finished first.

@@ -25,6 +25,7 @@ use orrery_storage::Space;
 use crate::account::{DatabaseIdentity, Shared};
 use crate::batch::{BatchOperation, BatchReply};
 use crate::columns::ColumnBudget;
+use crate::condition::Hosts;
 use crate::config::EngineConfig;
 use crate::definition::ContainerDefinition;
 use crate::env::Env;
@@ -54,6 +55,7 @@ pub struct ContainerCore {
     version: ArcSwap<Version>,
     scripts: ArcSwap<Scripts>,
     supply: Supply,
+    hosts: Arc<Hosts>,
     deleted: AtomicBool,
 }
 
@@ -109,6 +111,10 @@ impl ContainerCore {
         &self.supply
     }
 
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
     pub(crate) fn version(&self) -> Arc<Version> {
         self.version.load_full()
     }
@@ -158,6 +164,7 @@ impl Container {
             version: ArcSwap::from_pointee(version),
             scripts: ArcSwap::default(),
             supply,
+            hosts: shared.hosts.clone(),
             deleted: AtomicBool::new(false),
         };
         Container { core: Arc::new(core), map: ArcSwap::from_pointee(map), shared }

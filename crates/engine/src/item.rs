@@ -10,6 +10,7 @@ use bytes::Bytes;
 use orrery_model::{PatchOp, Raw};
 
 use crate::attachment::{Attached, Attachment, AttachmentChange};
+use crate::condition::Condition;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::throughput::RequestClass;
@@ -147,9 +148,6 @@ impl From<Operation> for Write {
         Write::new(operation)
     }
 }
-
-/// Decides on the stored version whether a patch may go ahead.
-pub type Condition = Arc<dyn Fn(&Item) -> Result<bool> + Send + Sync>;
 
 /// `document` is in stored form and without system properties.
 #[derive(Clone)]

@@ -14,6 +14,7 @@
 //! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`, `ranges`: a handle with routing; items, feeds, batches and queries go through it.
+//! - `condition`: the conditions of patches, as data.
 //! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.
 //! - `outages`: what is shown of a store that goes away and comes back.
@@ -35,6 +36,7 @@ pub mod change_feed;
 pub mod charge;
 mod check;
 mod columns;
+pub mod condition;
 pub mod config;
 pub mod consistency;
 pub mod container;
@@ -71,6 +73,7 @@ pub use change_feed::{
     ChangeFeedFailure, ChangeFeedPage, ChangeMode, ChangePositions, ChangeStart, FeedChange,
 };
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
+pub use condition::{CompiledCondition, Condition, ConditionHost};
 pub use config::EngineConfig;
 pub use consistency::ConsistencyLevel;
 pub use container::{Container, ContainerCore, PartitionSetup, Usage};

@@ -5,7 +5,7 @@ mod items_support;
 use std::sync::Arc;
 
 use items_support::*;
-use orrery_engine::{EngineConfig, Kind, Operation, Outcome, ReadOptions, Scope, Write};
+use orrery_engine::{Condition, EngineConfig, Kind, Operation, Outcome, ReadOptions, Scope, Write};
 use orrery_model::{Number, PatchOp, Pointer, Value as ModelValue};
 use orrery_storage::doubles::Counting;
 use orrery_storage::{MemoryStore, Store};
@@ -243,13 +243,15 @@ fn a_patch_with_a_condition_looks_at_the_stored_version() {
     let when = |wanted: i64| Operation::Patch {
         id: "d1".into(),
         operations: vec![set("/n", 2)],
-        condition: Some(Arc::new(move |item| {
-            Ok(item.body().get("n").and_then(|n| n.as_number()).and_then(|n| n.as_i64()) == Some(wanted))
-        })),
+        condition: Some(Condition::new(format!("from c where c.n = {wanted}"), 0, 0)),
     };
     assert_eq!(kind(fixture.write("a", when(5))), Kind::PatchConditionFailed);
     fixture.write("a", when(1)).unwrap();
     assert_eq!(kind(fixture.write("a", when(1))), Kind::PatchConditionFailed);
+    let nonsense = Some(Condition::new("from c where ((", 0, 0));
+    let unreadable =
+        Operation::Patch { id: "d1".into(), operations: vec![set("/n", 3)], condition: nonsense };
+    assert_eq!(kind(fixture.write("a", unreadable)), Kind::BadRequest);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use orrery_engine::{Item, SYSTEM_PROPERTIES, SystemOf, SystemProperties};
 use orrery_model::Value;
-use orrery_query::{ComputedProperty, DistanceFunction, Language, QueryEnv, RowView};
-use orrery_sql::Direction;
+use orrery_query::{QueryEnv, RowView};
 
 use crate::item_json::{write_etag, write_self};
 use crate::rid::{ContainerRid, ascii};
@@ -24,35 +23,14 @@ pub fn bare(context: &Context<'_>) -> QueryEnv {
 
 /// The same with the policies of a container.
 pub fn of_container(context: &Context<'_>, target: &Target) -> QueryEnv {
-    let definition = target.container.definition();
-    let computed = definition.computed_properties.iter().filter_map(|property| {
-        // Checked when the container was created; one that no longer parses is as if it were not there.
-        let query = orrery_sql::parse_query(&property.query).ok()?;
-        Some(ComputedProperty { name: property.name.clone(), query })
-    });
-    let vectors = definition.vector_embeddings.iter().map(|embedding| {
-        let function = DistanceFunction::parse(embedding.distance_function).unwrap_or_default();
-        (embedding.path.clone(), function)
-    });
-    let texts = definition.full_text.as_ref();
-    let languages =
-        texts.iter().flat_map(|policy| &policy.paths).map(|text| (text.path.clone(), text.language));
-    let composite = definition.indexing.composite.iter().map(|index| {
-        let paths = index.iter().map(|part| {
-            let direction = if part.descending { Direction::Descending } else { Direction::Ascending };
-            (part.path.clone(), direction)
-        });
-        paths.collect()
-    });
+    let container = target.container.core();
+    let QueryEnv { now_ticks, random_seed, budget, .. } = bare(context);
     QueryEnv {
-        computed_properties: computed.collect(),
-        vectors: vectors.collect(),
-        language: texts.map_or_else(Language::default, |policy| policy.default_language),
-        languages: languages.collect(),
-        geometry: definition.json["geospatialConfig"]["type"] == "Geometry",
-        composite_indexes: Some(composite.collect()),
-        udfs: scripts::udfs::of_container(context, &target.container),
-        ..bare(context)
+        now_ticks,
+        random_seed,
+        budget,
+        udfs: scripts::udfs::of_container(&context.service.scripts, container, &context.budget),
+        ..container.definition().query_env()
     }
 }
 

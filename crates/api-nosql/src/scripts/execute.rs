@@ -46,7 +46,7 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
     let job_host = host.clone();
     let run = host.pool.run(time, move |claim| {
         let mut log = String::new();
-        let program = match job_host.program(&container, &job_script) {
+        let program = match job_host.program(container.core(), &job_script) {
             Ok(program) => program,
             Err(failure) => return (Err((Stop::Failure(failure), 0.0)), log, place),
         };

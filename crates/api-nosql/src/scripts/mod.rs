@@ -19,7 +19,7 @@ pub mod udfs;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orrery_engine::{Container, Etag, Script};
+use orrery_engine::{ContainerCore, Etag, Script};
 use orrery_script::{Failure, Limits, Pool, PoolLimits, Program};
 
 /// Compiled scripts that are kept.
@@ -45,7 +45,7 @@ impl ScriptHost {
 
     /// The compiled form of a script, made when it is first needed and again when the script changes; or why there is none,
     /// which is kept too: a text may be written to keep a parser busy.
-    pub fn program(&self, container: &Container, script: &Script) -> Result<Program, Failure> {
+    pub fn program(&self, container: &ContainerCore, script: &Script) -> Result<Program, Failure> {
         let key = (container.database().number, container.number(), script.number);
         // A panic while the lock is held leaves a map that is still a map.
         let known = || self.programs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -186,7 +186,7 @@ impl Job {
     fn run(self, claim: &orrery_script::Claim) -> (Ended, String) {
         let mut log = String::new();
         let compiled = |scripts: &[Arc<Script>]| -> Result<Vec<Program>, orrery_script::Failure> {
-            scripts.iter().map(|script| self.host.program(&self.container, script)).collect()
+            scripts.iter().map(|script| self.host.program(self.container.core(), script)).collect()
         };
         let programs = compiled(&self.triggers.pre).and_then(|pre| Ok((pre, compiled(&self.triggers.post)?)));
         let (pre, post) = match programs {

@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use orrery_budget::Budget;
-use orrery_engine::{Container, ScriptKind, Scripts};
+use orrery_engine::{ContainerCore, ScriptKind, Scripts};
 use orrery_model::Value;
 use orrery_query::Udfs;
 use orrery_script::{Failure, FailureKind, Function, Functions};
 use orrery_sql::SqlError;
 
 use super::Host;
-use crate::service::Context;
 
 /// What the functions of one query may take; queries run on many threads at once.
 const MEMORY_BYTES: usize = 32 * 1024 * 1024;
@@ -22,19 +21,19 @@ const MEMORY_BYTES: usize = 32 * 1024 * 1024;
 pub struct ContainerUdfs {
     host: Host,
     budget: Budget,
-    container: Arc<Container>,
+    container: Arc<ContainerCore>,
     scripts: Arc<Scripts>,
     asked: Mutex<BTreeSet<String>>,
     functions: OnceLock<Result<Functions, Failure>>,
 }
 
 /// The functions of a container, which work at the expense of the request; `None` when it has none.
-pub fn of_container(context: &Context<'_>, container: &Arc<Container>) -> Option<Arc<dyn Udfs>> {
+pub fn of_container(host: &Host, container: &Arc<ContainerCore>, budget: &Budget) -> Option<Arc<dyn Udfs>> {
     let scripts = container.scripts();
     scripts.list(ScriptKind::Function).next()?;
     Some(Arc::new(ContainerUdfs {
-        host: context.service.scripts.clone(),
-        budget: context.budget.clone(),
+        host: host.clone(),
+        budget: budget.clone(),
         container: container.clone(),
         scripts,
         asked: Mutex::default(),

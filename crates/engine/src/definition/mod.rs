@@ -21,6 +21,7 @@ mod json;
 pub(crate) mod names;
 mod partition_key;
 mod policies;
+mod query_env;
 mod replace;
 mod vector;
 

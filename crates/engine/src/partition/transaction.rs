@@ -8,6 +8,7 @@
 //! index rows join the commit there, and what they cost is counted in the same walk.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::content::Content;
 use super::durability::Ticket;
@@ -20,6 +21,7 @@ use super::sizes::item_row_bytes;
 use super::unique::{self, Claims};
 use super::upkeep;
 use super::{AfterPublish, Partition, Settings};
+use crate::condition::CompiledCondition;
 use crate::error::{Error, Kind, Result};
 use crate::etag::COMMIT_POSITIONS;
 use crate::item::{self, Item, Operation, Outcome, Write};
@@ -39,6 +41,8 @@ pub(super) struct Prepared<'w> {
     pub(super) write: &'w Write,
     /// Of operations that bring a whole document.
     pub(super) content: Option<Content>,
+    /// Of patches that have one.
+    pub(super) condition: Option<Arc<CompiledCondition>>,
 }
 
 /// What an operation did.
@@ -164,7 +168,7 @@ impl<'p> Transaction<'p> {
 
     /// Tries one operation as change `sub` of the commit.
     pub(super) fn apply(&mut self, sub: u8, prepared: &Prepared<'_>) -> Result<Applied> {
-        let Prepared { target, renamed, write, content } = prepared;
+        let Prepared { target, renamed, write, content, condition } = prepared;
         let stored = self.stored(&target.key)?;
         let live = stored.as_ref().is_some_and(|item| self.is_live(target.logical_partition(), item));
         let old = stored.clone().filter(|_| live);
@@ -182,10 +186,10 @@ impl<'p> Transaction<'p> {
                     None => self.write(sub, target, stored, Some(old), content.as_ref()),
                 }
             }
-            (Operation::Patch { operations, condition, .. }, Some(old)) => {
+            (Operation::Patch { operations, .. }, Some(old)) => {
                 check_conditions(write, &old)?;
                 if let Some(condition) = condition
-                    && !condition(&old)?
+                    && !condition.matches(&old)?
                 {
                     return Err(Error::new(
                         Kind::PatchConditionFailed,

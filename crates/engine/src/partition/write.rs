@@ -334,7 +334,11 @@ impl Partition {
             | Operation::Read { .. }
             | Operation::Attach { .. } => None,
         };
-        Ok(Prepared { target, renamed, write, content })
+        let condition = match &write.operation {
+            Operation::Patch { condition: Some(condition), .. } => Some(condition.prepare(&self.owner)?),
+            _ => None,
+        };
+        Ok(Prepared { target, renamed, write, content, condition })
     }
 
     /// What a refused operation costs.
