@@ -45,6 +45,12 @@ pub const STEPS: &[Step] = &[
     Step { name: "clippy", purpose: "the lints, with warnings denied", quick: true, run: clippy },
     Step { name: "docs", purpose: "generated pages are up to date", quick: true, run: docs::run },
     Step { name: "test", purpose: "the tests of the workspace", quick: true, run: test },
+    Step {
+        name: "loopback",
+        purpose: "the engine's tests with every call of a partition sent through a pipe",
+        quick: false,
+        run: loopback,
+    },
     Step { name: "doc", purpose: "the API documentation builds without warnings", quick: false, run: doc },
     Step { name: "build", purpose: "the server, as users get it", quick: false, run: build },
     Step {
@@ -115,6 +121,15 @@ fn test(context: &Context) -> Result<Outcome> {
     let seed = std::env::var("PROPTEST_RNG_SEED").unwrap_or_else(|_| PROPERTY_SEED.to_owned());
     Task::cargo(context, &["test", "--workspace"])
         .env("PROPTEST_RNG_SEED", seed)
+        .limit_seconds(TEST_SECONDS_MAX)
+        .run()?;
+    Ok(Outcome::Passed(String::new()))
+}
+
+/// The tests were built by the step before.
+fn loopback(context: &Context) -> Result<Outcome> {
+    Task::cargo(context, &["test", "--package", "orrery-engine"])
+        .env("ORRERY_LOOPBACK", "1")
         .limit_seconds(TEST_SECONDS_MAX)
         .run()?;
     Ok(Outcome::Passed(String::new()))

@@ -12,7 +12,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use orrery_engine::{
     Attachment, AttachmentChange, AttachmentContent, AttachmentName, Error, Item, ItemReply, Media,
-    Operation, Outcome, ReadOptions, Write, WriteReply,
+    Operation, Outcome, ReadOptions, Write, WriteReply, block_on,
 };
 use orrery_model::{Epk, PartitionKey};
 use serde_json::Value;
@@ -106,7 +106,7 @@ impl AttachedItem {
         if let (Some(epk), Some(Rid::Item { number, .. })) =
             (&context.path.media_epk, Rid::parse(context.path.id(2)))
         {
-            let found = target.container.item_at(epk, number);
+            let found = block_on(target.container.item_at(epk, number));
             let (key, id) = found.map_err(|error| items::failed(&target, &PartitionKey::default(), error))?;
             context.limits.permits_key(&key)?;
             return Ok(AttachedItem { target, key, id });
@@ -120,7 +120,8 @@ impl AttachedItem {
     pub fn read(&self, context: &Context<'_>) -> Result<ItemReply> {
         let session = consistency::session(context)?;
         let options = ReadOptions { if_none_match: None, session, class: request_class::class(context)? };
-        self.target.container.read_item(&self.key, &self.id, &options).map_err(|error| self.failed(error))
+        block_on(self.target.container.read_item(&self.key, &self.id, &options))
+            .map_err(|error| self.failed(error))
     }
 
     /// The attachment that the path names, and its item.
@@ -229,7 +230,8 @@ impl AttachedItem {
         let media = id.and_then(|id| MediaId::parse(id.trim_matches('/')));
         media.is_some_and(|media| {
             let container = &self.target.container;
-            let of_item = container.item_at(&media.epk, media.item).is_ok_and(|(_, id)| id == self.id);
+            let of_item =
+                block_on(container.item_at(&media.epk, media.item)).is_ok_and(|(_, id)| id == self.id);
             media.database == container.database().number && media.container == container.number() && of_item
         })
     }

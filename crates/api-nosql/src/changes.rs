@@ -23,7 +23,7 @@ use http::StatusCode;
 use http::header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use orrery_engine::{
     ChangeFeedFailure, ChangeKind, ChangeMode, ChangePositions, ChangeStart, ChangesFrom,
-    ContainerDefinition, FeedChange, ItemVersion, PageRequest, Scope,
+    ContainerDefinition, FeedChange, ItemVersion, PageRequest, Scope, block_on,
 };
 use orrery_model::NumberStyle;
 
@@ -69,11 +69,12 @@ fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, mode: Change
         session: consistency::session(context)?,
         class: request_class::class(context)?,
     };
-    let found = target.container.read_change_feed(scope, &start, mode, &page).map_err(|failure| match failure {
+    let found = block_on(target.container.read_change_feed(scope, &start, mode, &page)).map_err(|failure| match failure {
         ChangeFeedFailure::Engine(error) => {
             ApiError::from_engine(error, Plane::Items).at(items::place(target, &Default::default()))
         }
-        ChangeFeedFailure::Refused { error, at } => {
+        ChangeFeedFailure::Refused(error) => {
+                let at = error.at.unwrap_or_default();
             ApiError::from_engine(error, Plane::Items).at(items::at(at))
         }
         ChangeFeedFailure::NoPosition => ApiError::refused(

@@ -1,7 +1,7 @@
 //! Item feeds: all items of a container, a range, a span or a key, page by page.
 
 use http::StatusCode;
-use orrery_engine::{FeedContinuation, FeedPage, PageRequest, RequestClass, Scope};
+use orrery_engine::{FeedContinuation, FeedPage, PageRequest, RequestClass, Scope, block_on};
 
 use crate::continuation;
 use crate::errors::{ApiError, Plane, Result};
@@ -31,7 +31,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         class: request_class::class(context)?,
     };
     let read = || {
-        let found = target.container.read_feed(&scope, &page).map_err(|error| {
+        let found = block_on(target.container.read_feed(&scope, &page)).map_err(|error| {
             ApiError::from_engine(error, Plane::Items).at(items::place(&target, &Default::default()))
         })?;
         answer(context, &target, page.class, &found)

@@ -10,6 +10,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, PRAGMA};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use orrery_engine::Usage;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::session;
@@ -187,11 +188,13 @@ pub struct At {
     pub item_lsn: Option<u64>,
     /// The position is one of the catalog: no session of a range.
     pub of_catalog: bool,
+    /// What the partition held there, where the answer came from it.
+    pub usage: Option<Usage>,
 }
 
 impl At {
     pub fn catalog(lsn: u64) -> At {
-        At { range: None, lsn, item_lsn: None, of_catalog: true }
+        At { range: None, lsn, item_lsn: None, of_catalog: true, usage: None }
     }
 
     /// The catalog too, in answers about a container, which name its first range.
@@ -200,7 +203,7 @@ impl At {
     }
 
     pub fn range(range: u32, lsn: u64) -> At {
-        At { range: Some(range), lsn, item_lsn: None, of_catalog: false }
+        At { range: Some(range), lsn, item_lsn: None, of_catalog: false, usage: None }
     }
 }
 

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_engine::charge::{LOOK_UP_RU, REFUSED_WRITE_RU};
 use orrery_engine::{
     Error as EngineError, ITEM_BYTES_MAX, Item, Kind, Operation, Outcome, Position, ReadOptions, Usage,
-    Write, WriteReply,
+    Write, WriteReply, block_on,
 };
 use orrery_model::{Kind as ValueKind, PartitionKey, Raw, parse_json};
 
@@ -27,7 +27,7 @@ use crate::{binary_json, consistency, patch as patch_request, query, request_cla
 pub const QUOTA: &str =
     "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;";
 
-pub fn read(context: &Context<'_>) -> Result<Answer> {
+pub async fn read(context: &Context<'_>) -> Result<Answer> {
     let target = context.container_inside()?;
     let key = scope::key(context)?;
     let options = ReadOptions {
@@ -36,7 +36,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         class: request_class::class(context)?,
     };
     let id = item_id(context, &target, &key)?;
-    match target.container.read_item(&key, &id, &options) {
+    match target.container.read_item(&key, &id, &options).await {
         Ok(reply) => {
             let mut body = Vec::with_capacity(size_hint(&reply.item));
             write_item(&mut body, &target.rid, &reply.item);
@@ -45,7 +45,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
             Ok(etag_of(answer, &reply.item).body(body))
         }
         Err(error) if error.kind == Kind::NotModified => {
-            let at = place(&target, &key);
+            let at = place_of(&target, &key, &error);
             let answer = answer(context, &target, StatusCode::NOT_MODIFIED, at, error.charge_ru);
             // The client's own etag is the current one, or the item would have been sent.
             let known = context.headers.get(IF_NONE_MATCH).filter(|etag| etag.as_bytes() != b"*");
@@ -177,7 +177,11 @@ pub fn answer(context: &Context<'_>, target: &Target, status: StatusCode, at: At
 
 /// What the partition of an answer may hold, and what it holds.
 pub fn usage_headers(target: &Target, at: At) -> [(HeaderName, HeaderValue); 2] {
-    let usage = at.range.map(|range| target.container.usage_of_range(range)).unwrap_or_default();
+    let usage = match (at.usage, at.range) {
+        (Some(usage), _) => usage,
+        (None, Some(range)) => target.container.usage_of_range(range),
+        (None, None) => Usage::default(),
+    };
     [
         (headers::RESOURCE_QUOTA, HeaderValue::from_static(QUOTA)),
         (headers::RESOURCE_USAGE, headers::short(|text| push_usage(text, usage))),
@@ -200,7 +204,12 @@ fn etag_of(answer: Answer, item: &Item) -> Answer {
 }
 
 pub fn at(position: Position) -> At {
-    At::range(position.range_id, position.lsn)
+    At { usage: Some(position.usage), ..At::range(position.range_id, position.lsn) }
+}
+
+/// Where a request stood that the engine has refused: it says so, unless it got to no partition.
+pub fn place_of(target: &Target, key: &PartitionKey, error: &EngineError) -> At {
+    error.at.map_or_else(|| place(target, key), at)
 }
 
 /// Where a failed request stood: its partition if the key leads to one, else the first.
@@ -212,7 +221,8 @@ pub fn place(target: &Target, key: &PartitionKey) -> At {
 /// An engine error about an item, with its place.
 pub fn failed(target: &Target, key: &PartitionKey, error: EngineError) -> ApiError {
     let plane = if error.kind == Kind::OwnerNotFound { Plane::Resources } else { Plane::Items };
-    ApiError::from_engine(error, plane).at(place(target, key))
+    let at = place_of(target, key, &error);
+    ApiError::from_engine(error, plane).at(at)
 }
 
 /// Refuses a key that leads to no partition.
@@ -285,7 +295,7 @@ pub fn item_id<'a>(context: &'a Context<'_>, target: &Target, key: &PartitionKey
         Some(Rid::Item { database, container, number })
             if database == target.container.database().number && container == target.container.number() =>
         {
-            let found = target.container.item_id(key, number);
+            let found = block_on(target.container.item_id(key, number));
             found.map(Cow::Owned).map_err(|error| failed(target, key, error).charge(LOOK_UP_RU))
         }
         _ => Ok(Cow::Borrowed(id)),

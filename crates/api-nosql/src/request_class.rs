@@ -7,7 +7,7 @@ use crate::consistency;
 use crate::errors::{ApiError, Plane, Result};
 use crate::service::{Context, Target};
 use crate::{headers, items};
-use orrery_engine::{RequestClass, Scope};
+use orrery_engine::{Error as EngineError, RequestClass, Scope};
 
 /// The class that the headers of a request give it.
 pub fn class(context: &Context<'_>) -> Result<RequestClass> {
@@ -36,7 +36,10 @@ fn invalid(header: &str, text: &str) -> ApiError {
 
 /// Lets a page in at one of its partitions.
 pub fn admit_range(target: &Target, range: u32, class: RequestClass) -> Result<()> {
-    let refused = |(error, at)| ApiError::from_engine(error, Plane::Items).at(items::at(at));
+    let refused = |error: EngineError| {
+        let at = items::at(error.at.unwrap_or_default());
+        ApiError::from_engine(error, Plane::Items).at(at)
+    };
     target.container.admit_page(range, class).map_err(refused)
 }
 

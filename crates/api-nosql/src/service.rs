@@ -355,7 +355,7 @@ fn finish(
 
 async fn dispatch(context: &Context<'_>) -> Result<Answer> {
     match context.action {
-        Action::ReadItem => items::read(context),
+        Action::ReadItem => items::read(context).await,
         Action::CreateItem | Action::UpsertItem => {
             unhurried(context, pin!(items::create_or_upsert(context))).await
         }

@@ -71,7 +71,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = ReadOptions::default();
     report("point read", items, || {
         for n in 0..items {
-            let item = container.read_item(&key(n), &format!("item-{n}"), &options).expect("there").item;
+            let item =
+                wait(container.read_item(&key(n), &format!("item-{n}"), &options)).expect("there").item;
             assert_eq!(item.late_members, 0);
         }
     });
@@ -79,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     report("listed, a thousand a page", items, || {
         let mut page = PageRequest::new(1000);
         loop {
-            let found = container.read_feed(&Scope::All, &page).expect("listed");
+            let found = wait(container.read_feed(&Scope::All, &page)).expect("listed");
             listed += found.items.len();
             page.continuation = found.continuation;
             if page.continuation.is_none() {

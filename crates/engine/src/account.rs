@@ -12,12 +12,13 @@ use orrery_storage::{SpaceId, Store};
 use parking_lot::Mutex;
 
 use crate::access::{Permission, PermissionDefinition, User, Users};
+use crate::call::Loopback;
 use crate::catalog::view::{Containers, View};
 use crate::catalog::writer::{Mailbox, Writer};
 use crate::catalog::{CATALOG_SPACE, load};
 use crate::columns::ColumnBudget;
 use crate::condition::{ConditionHost, Hosts};
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, PartitionCalls};
 use crate::container::Container;
 use crate::definition::ContainerDefinition;
 use crate::encryption_key::{EncryptionKey, EncryptionKeyDefinition, EncryptionKeys};
@@ -127,6 +128,8 @@ pub(crate) struct Shared {
     pub(crate) columns: Arc<ColumnBudget>,
     pub(crate) outages: Outages,
     pub(crate) hosts: Arc<Hosts>,
+    /// Where partitions are called as if they were elsewhere.
+    pub(crate) loopback: Option<Arc<Loopback>>,
 }
 
 /// Everything one server holds.
@@ -155,6 +158,10 @@ impl Account {
     pub fn open_idle(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
         let space = store.open_space(SpaceId(CATALOG_SPACE))?;
         let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
+        let loopback = match config.partition_calls {
+            PartitionCalls::Direct => None,
+            PartitionCalls::Loopback => Some(Loopback::start()?),
+        };
         let shared = Arc::new(Shared {
             store,
             config: Arc::new(config),
@@ -162,6 +169,7 @@ impl Account {
             columns,
             outages: Outages::default(),
             hosts: Arc::default(),
+            loopback,
         });
         let loaded = load::load(&shared, space.as_ref(), &View::default())?;
         let number = loaded.meta.account;

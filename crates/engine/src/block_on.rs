@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Runs a future to its end on this thread, for callers that have no executor: background work, tools, tests.
+/// Runs a future to its end on this thread, for callers that have no executor: background work, tools, tests. One that is ready
+/// at once, as calls of partitions are that are in this process, costs no more than calling it.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -14,9 +15,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             self.0.unpark();
         }
     }
+    let mut future = pin!(future);
+    if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        return output;
+    }
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,

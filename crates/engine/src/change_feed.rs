@@ -5,11 +5,12 @@
 //! that came from others begins where the reader was in them: items keep the numbers of their changes. Of two that were
 //! merged, the earlier position counts, and what the reader has seen of the other comes again.
 
+use crate::call::PartitionRef;
 use crate::container::Container;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::feed::{ChangesFrom, PageRequest, Scope};
 use crate::item::{Item, Position};
-use crate::partition::{ItemVersion, Partition};
+use crate::partition::ItemVersion;
 
 /// About what an item takes beside its document when it is written as text, and a version beside its items. Pages are
 /// limited by that.
@@ -96,10 +97,7 @@ pub struct ChangeFeedPage {
 pub enum ChangeFeedFailure {
     Engine(Error),
     /// The first partition has no throughput left.
-    Refused {
-        error: Error,
-        at: Position,
-    },
+    Refused(Error),
     /// All versions cannot be read from the beginning or from a time.
     NoPosition,
 }
@@ -112,14 +110,14 @@ impl From<Error> for ChangeFeedFailure {
 
 impl Container {
     /// A page of changes of a scope, admitted and charged by every partition that it turns to.
-    pub fn read_change_feed(
+    pub async fn read_change_feed(
         &self,
         scope: &Scope,
         start: &ChangeStart,
         mode: ChangeMode,
         page: &PageRequest,
     ) -> Result<ChangeFeedPage, ChangeFeedFailure> {
-        let partitions = self.partitions_of(scope)?;
+        let partitions = self.refs_of(scope)?;
         let ranges = self.ranges();
         let single = partitions.len() == 1;
         let key = match scope {
@@ -140,9 +138,12 @@ impl Container {
             let parents = ranges.iter().find(|info| info.id == range).map_or(&[][..], |info| &info.parents);
             let from = start.of_range(range, parents);
             let mut full = page.max_items == 0 || page.max_bytes == 0;
-            if !full && let Err(error) = partition.admit(page.class) {
+            if !full && let Err(error) = partition.admit(page.class).await {
+                if error.kind == Kind::RangeGone {
+                    return Err(error.into());
+                }
                 if found.changes.is_empty() {
-                    return Err(ChangeFeedFailure::Refused { error, at: partition.position() });
+                    return Err(ChangeFeedFailure::Refused(error));
                 }
                 // What was found is answered; this partition is asked again with the next page.
                 full = true;
@@ -164,12 +165,12 @@ impl Container {
                             return Err(ChangeFeedFailure::NoPosition);
                         }
                     };
-                    let read = self.read_versions(&part, after, &page)?;
+                    let read = self.read_versions(&part, after, &page).await?;
                     let changes: Vec<_> = read.versions.into_iter().map(FeedChange::Version).collect();
                     (changes, read.at, read.charge_ru, read.lsn)
                 }
                 ChangeMode::LatestVersion => {
-                    let read = self.read_changes(&part, from, &page)?;
+                    let read = self.read_changes(&part, from, &page).await?;
                     let changes = read.items.into_iter().map(FeedChange::Latest).collect();
                     (changes, read.at, read.charge_ru, read.lsn)
                 }
@@ -178,7 +179,8 @@ impl Container {
                 found.at = at;
             }
             let charge_ru = page.class.read_charge(charge);
-            self.charge_page(range, page.class, charge_ru, key);
+            // A range that was split meanwhile has nobody left to charge.
+            drop(partition.charge(page.class, charge_ru, key).await);
             found.charge_ru += charge_ru;
             found.positions.push((range, lsn));
             page.max_items -= changes.len().min(page.max_items);
@@ -189,7 +191,7 @@ impl Container {
     }
 
     /// The part of a scope that lies in one of its partitions.
-    fn part_of(&self, scope: &Scope, partition: &Partition, single: bool) -> Result<Scope, Error> {
+    fn part_of(&self, scope: &Scope, partition: &PartitionRef, single: bool) -> Result<Scope, Error> {
         let range = partition.range_id();
         Ok(match scope {
             scope if single => scope.clone(),

@@ -23,6 +23,25 @@ pub struct EngineConfig {
     pub column_bytes_max: u64,
     /// Items of a partition from which on vectors are linked to graphs, where an index asks for one.
     pub graph_items_min: u64,
+    pub partition_calls: PartitionCalls,
+}
+
+/// How partitions of this process are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionCalls {
+    Direct,
+    /// As if they were elsewhere: every call and every answer goes through a pipe, as bytes. For tests.
+    Loopback,
+}
+
+impl PartitionCalls {
+    /// Through the loopback where the environment says `ORRERY_LOOPBACK=1`, so that any test can be run through it.
+    fn of_environment() -> PartitionCalls {
+        match std::env::var_os("ORRERY_LOOPBACK").is_some_and(|value| value == "1") {
+            true => PartitionCalls::Loopback,
+            false => PartitionCalls::Direct,
+        }
+    }
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -40,6 +59,7 @@ impl Default for EngineConfig {
             serverless: false,
             column_bytes_max: 64 * 1024 * 1024,
             graph_items_min: 5_000,
+            partition_calls: PartitionCalls::of_environment(),
         }
     }
 }

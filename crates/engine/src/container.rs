@@ -8,13 +8,11 @@
 //! never overlap and cover the whole hash space; a range id that is not in the map is gone (it was split, or it
 //! never was), and the client is told to read the map again.
 //!
-//! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again,
-//! here, and its sender notices nothing; only one that names a range by its id is told that the range is gone.
+//! The map may change while a request is on its way; `call::container`, where the calls are, routes it again then.
 
 mod adopt;
 mod opening;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,19 +21,17 @@ use orrery_model::{Epk, PartitionKey};
 use orrery_storage::Space;
 
 use crate::account::{DatabaseIdentity, Shared};
-use crate::batch::{BatchOperation, BatchReply};
+use crate::call::{PartitionAddress, PartitionRef};
 use crate::columns::ColumnBudget;
 use crate::condition::Hosts;
 use crate::config::EngineConfig;
 use crate::definition::ContainerDefinition;
 use crate::env::Env;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::etag::Etag;
-use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, Span, VersionsPage};
-use crate::item::{
-    ItemReply, Operation, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply,
-};
-use crate::partition::{Draft, Drafted, Partition, RANGE_GONE, Submitted, settle};
+use crate::feed::{Scope, Span};
+use crate::item::SessionRequirement;
+use crate::partition::{Draft, Drafted, Partition, gone};
 use crate::query::{PartitionQuery, QueryFailure, QueryPage};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
 use crate::script::Scripts;
@@ -43,9 +39,6 @@ use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
 
 use opening::Asking;
 pub(crate) use opening::{Opening, Retry};
-
-/// How often one request is routed again because the map has changed under it.
-const ROUTES_MAX: usize = 16;
 
 /// A container's identity and current definition.
 pub struct ContainerCore {
@@ -207,105 +200,16 @@ impl Container {
         self.map.load().infos()
     }
 
-    /// Items and bytes over all partitions. A partition that cannot be opened counts as empty here; whoever
-    /// reads or writes in it gets the error.
-    pub fn usage(&self) -> Usage {
-        let mut sum = Usage::default();
-        for slot in self.map.load().slots() {
-            match self.open(slot) {
-                Ok(partition) => {
-                    let usage = partition.usage();
-                    sum.items += usage.items;
-                    sum.size_bytes += usage.size_bytes;
-                }
-                Err(error) => {
-                    tracing::warn!(container = self.name(), range = slot.id(), %error, cause = ?error.cause, "partition not counted")
-                }
-            }
-        }
-        sum
-    }
-
-    /// How much of the index follows the present indexing policy, in percent: 100 when all of it does.
-    pub fn index_progress(&self) -> u8 {
-        let (mut done, mut items) = (0u64, 0u64);
-        for slot in self.map.load().slots() {
-            // A partition that cannot be opened says so to whoever reads or writes in it.
-            let Ok(partition) = self.open(slot) else { continue };
-            let weight = partition.usage().items.max(1);
-            items += weight;
-            done += weight * u64::from(partition.index_progress());
-        }
-        // Rounded down: complete means complete.
-        (done / items.max(1)).min(100) as u8
-    }
-
-    /// The partition that owns a full key.
+    /// The partition that owns a full key, where it is here.
     pub fn partition_of(&self, key: &PartitionKey) -> Result<Arc<Partition>> {
-        Ok(self.route(key)?.0)
+        let slot = self.slot_at(&self.effective(key)?)?;
+        self.open(&slot)
     }
 
-    /// The partition with a range id, or `RangeGone`.
+    /// The partition with a range id, where it is here, or `RangeGone`.
     pub fn partition(&self, range_id: u32) -> Result<Arc<Partition>> {
-        match self.map.load().by_id(range_id) {
-            Some(slot) => self.open(slot),
-            None => Err(Error::new(Kind::RangeGone, RANGE_GONE)),
-        }
-    }
-
-    /// `RangeGone` unless there is a partition with this range id.
-    pub fn check_range(&self, range_id: u32) -> Result<()> {
-        self.partition(range_id).map(drop)
-    }
-
-    /// What a partition holds; nothing where it has gone.
-    pub fn usage_of_range(&self, range_id: u32) -> Usage {
-        self.partition(range_id).map(|partition| partition.usage()).unwrap_or_default()
-    }
-
-    /// Where the partition of a key stands.
-    pub fn position_of(&self, key: &PartitionKey) -> Result<Position> {
-        self.partition_of(key).map(|partition| partition.position())
-    }
-
-    /// Where the first partition stands.
-    pub fn first_position(&self) -> Option<Position> {
-        let map = self.map.load();
-        map.slots().first().and_then(|slot| self.open(slot).ok()).map(|partition| partition.position())
-    }
-
-    /// Where a partition stands for a session that must not be ahead of it.
-    pub fn position_for(&self, range_id: u32, session: &[(u32, u64)]) -> Result<Position> {
-        Ok(self.partition(range_id)?.open_view(session)?.position())
-    }
-
-    /// Lets a page in at one of its partitions, or says where that stands. One that has gone is told by whoever reads it.
-    pub fn admit_page(&self, range_id: u32, class: RequestClass) -> Result<(), (Error, Position)> {
-        let Ok(partition) = self.partition(range_id) else { return Ok(()) };
-        partition.admit(class).map_err(|error| (error, partition.position()))
-    }
-
-    /// How large the item is that a write would change; 0 where there is none, or will be none. A look beforehand, which says
-    /// how long the write may take: all that was indexed of the item is compared with what comes.
-    pub fn stored_bytes(&self, key: &PartitionKey, operation: &Operation) -> usize {
-        match operation {
-            Operation::Create { .. } | Operation::Read { .. } => 0,
-            operation => {
-                let stored = |(partition, epk): (Arc<Partition>, Epk)| {
-                    partition.stored_bytes(key, &epk, operation.id())
-                };
-                self.route(key).and_then(stored).unwrap_or(0)
-            }
-        }
-    }
-
-    /// The partitions that a scope touches, in hash order: range id and `[min, max)`.
-    pub fn parts_of(&self, scope: &Scope) -> Result<Vec<(u32, Epk, Epk)>> {
-        let part = |partition: &Arc<Partition>| {
-            let (min, max) = partition.bounds();
-            (partition.range_id(), min.clone(), max.clone())
-        };
-        Ok(self.partitions_of(scope)?.iter().map(part).collect())
+        let slot = self.slot(range_id)?;
+        self.open(&slot)
     }
 
     /// The only partition of a scope, if there is only one.
@@ -317,12 +221,6 @@ impl Container {
                 Ok(partitions.pop().filter(|_| partitions.is_empty()))
             }
         }
-    }
-
-    /// About how large an item is where a scope leads, if that is one partition.
-    pub fn item_bytes_about(&self, scope: &Scope) -> Option<u64> {
-        let usage = self.only_partition_of(scope).ok()??.usage();
-        Some(usage.size_bytes / usage.items.max(1))
     }
 
     /// A page of a query over a scope that lies in one partition. Each row is handed out as text.
@@ -343,14 +241,6 @@ impl Container {
         self.map.load().was(range_id)
     }
 
-    /// The partition in which a scope's items from `epk` on lie.
-    pub(crate) fn partition_at(&self, scope: &Scope, epk: &Epk) -> Result<Arc<Partition>> {
-        match scope {
-            Scope::Range(id) | Scope::Epk { range: Some(id), .. } => self.partition(*id),
-            _ => self.owner(epk),
-        }
-    }
-
     /// Every partition, in hash order.
     pub fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
         self.map.load().slots().iter().map(|slot| self.open(slot)).collect()
@@ -358,16 +248,25 @@ impl Container {
 
     /// Every partition that a scope touches, in hash order.
     pub fn partitions_of(&self, scope: &Scope) -> Result<Vec<Arc<Partition>>> {
+        self.slots_of(scope)?.iter().map(|slot| self.open(slot)).collect()
+    }
+
+    /// The ranges that a scope touches, in hash order.
+    pub(crate) fn slots_of(&self, scope: &Scope) -> Result<Vec<Arc<Slot>>> {
         match scope {
-            Scope::All => self.partitions(),
-            Scope::Range(id) => Ok(vec![self.partition(*id)?]),
-            Scope::Epk { range: Some(id), .. } => Ok(vec![self.partition(*id)?]),
-            Scope::Epk { min, max, range: None } => self.overlapping(min, max),
+            Scope::All => Ok(self.map.load().slots().to_vec()),
+            Scope::Range(id) => Ok(vec![self.slot(*id)?]),
+            Scope::Epk { range: Some(id), .. } => Ok(vec![self.slot(*id)?]),
+            Scope::Epk { min, max, range: None } => Ok(self.overlapping(min, max)),
             Scope::Key(key) => {
                 let (min, max) = self.span(key)?;
-                self.overlapping(&min, &max)
+                Ok(self.overlapping(&min, &max))
             }
         }
+    }
+
+    fn overlapping(&self, min: &Epk, max: &Epk) -> Vec<Arc<Slot>> {
+        self.map.load().overlapping(min, max).cloned().collect()
     }
 
     /// The part of the hash space that a full or a prefix key covers, as `[min, max)`.
@@ -383,6 +282,25 @@ impl Container {
     /// What a scope means inside each of its partitions.
     pub fn span_of(&self, scope: &Scope) -> Result<Span> {
         crate::feed::span_of(self, scope)
+    }
+
+    /// Runs `work` on a draft of a logical partition and commits what it did; see [`Partition::draft`].
+    pub fn draft<T>(
+        &self,
+        key: &PartitionKey,
+        session: &SessionRequirement,
+        class: RequestClass,
+        work: impl FnOnce(&mut Draft<'_>) -> Result<T>,
+    ) -> Result<Drafted<T>> {
+        let epk = self.effective(key)?;
+        let slot = self.slot_at(&epk)?;
+        self.open(&slot)?.draft(key, &epk, session, class, work)
+    }
+
+    /// Whether all versions of items are kept for readers of the change feed.
+    pub fn keeps_versions(&self) -> bool {
+        let policy = &self.definition().json["changeFeedPolicy"];
+        policy["retentionDuration"].as_u64().is_some_and(|minutes| minutes > 0)
     }
 
     /// Partitions that were opened so far; the others have no work in the background.
@@ -424,11 +342,20 @@ impl Container {
         self.map.store(Arc::new(map));
     }
 
-    fn overlapping(&self, min: &Epk, max: &Epk) -> Result<Vec<Arc<Partition>>> {
-        self.map.load().overlapping(min, max).map(|slot| self.open(slot)).collect()
+    /// The range with an id, or `RangeGone`.
+    pub(crate) fn slot(&self, range_id: u32) -> Result<Arc<Slot>> {
+        self.map.load().by_id(range_id).cloned().ok_or_else(gone)
     }
 
-    fn route(&self, key: &PartitionKey) -> Result<(Arc<Partition>, Epk)> {
+    /// The range in which a part of the hash space begins.
+    pub(crate) fn slot_at(&self, epk: &Epk) -> Result<Arc<Slot>> {
+        let map = self.map.load();
+        let slot = map.owner(epk).cloned();
+        slot.ok_or_else(|| Error::internal("The map of ranges does not cover the key."))
+    }
+
+    /// Where a full key lies in the hash space.
+    fn effective(&self, key: &PartitionKey) -> Result<Epk> {
         let version = self.core.version.load();
         let definition = &version.definition.partition_key;
         // A container without a key of its own takes items under `[]`; everywhere else a key is complete.
@@ -441,15 +368,34 @@ impl Container {
                 return Err(Error::key_too_long());
             }
         }
-        let epk = definition.effective(key);
+        Ok(definition.effective(key))
+    }
+
+    /// The partition that owns a full key, wherever it is.
+    pub(crate) fn route(&self, key: &PartitionKey) -> Result<(PartitionRef, Epk)> {
+        let epk = self.effective(key)?;
         Ok((self.owner(&epk)?, epk))
     }
 
-    fn owner(&self, epk: &Epk) -> Result<Arc<Partition>> {
+    /// The partition in which a part of the hash space begins, wherever it is.
+    pub(crate) fn owner(&self, epk: &Epk) -> Result<PartitionRef> {
         let map = self.map.load();
         let slot =
             map.owner(epk).ok_or_else(|| Error::internal("The map of ranges does not cover the key."))?;
-        self.open(slot)
+        self.reach(slot)
+    }
+
+    /// The partition of a range, wherever it is.
+    pub(crate) fn reach(&self, slot: &Slot) -> Result<PartitionRef> {
+        let partition = self.open(slot)?;
+        match &self.shared.loopback {
+            None => Ok(PartitionRef::Local(partition)),
+            Some(loopback) => {
+                let (database, container) = (self.core.database.number, self.core.number);
+                let address = PartitionAddress { database, container, range: slot.id() };
+                Ok(loopback.reach(address, &partition))
+            }
+        }
     }
 
     fn open(&self, slot: &Slot) -> Result<Arc<Partition>> {
@@ -470,210 +416,5 @@ impl Container {
             config: self.shared.config.clone(),
             columns: self.shared.columns.clone(),
         }
-    }
-}
-
-/// Routing again when the map has changed under a request.
-impl Container {
-    /// Runs a read. When a partition it was routed to has gone meanwhile, it runs once more by the new map.
-    pub fn routed<T>(&self, mut run: impl FnMut(&Container) -> Result<T>) -> Result<T> {
-        let mut tries = 0;
-        loop {
-            let before = Arc::as_ptr(&self.map.load());
-            tries += 1;
-            match run(self) {
-                Err(error)
-                    if error.kind == Kind::RangeGone
-                        && tries < ROUTES_MAX
-                        && before != Arc::as_ptr(&self.map.load()) => {}
-                result => return result,
-            }
-        }
-    }
-
-    /// Runs a write of one key now, on the caller's thread; the future waits until its outcome is durable. In the
-    /// pause of a handover it waits for the end of the pause and runs the write again by the new map.
-    fn routed_write<T, W>(
-        self: &Arc<Self>,
-        key: &PartitionKey,
-        write: W,
-    ) -> impl Future<Output = Result<T>> + Send + use<T, W>
-    where
-        T: Send,
-        W: Fn(&Partition, &PartitionKey, &Epk) -> Submitted<T> + Send,
-    {
-        let mut attempt = self.attempt(key, &write);
-        // Only a request that must wait needs these.
-        let again = matches!(attempt, Attempt::Moved(_)).then(|| (self.clone(), key.clone()));
-        async move {
-            let mut tries = 0;
-            loop {
-                match (attempt, &again) {
-                    (Attempt::Submitted((ticket, answer)), _) => return settle(ticket, answer).await,
-                    (Attempt::Failed(error), _) => return Err(error),
-                    (Attempt::Moved(partition), Some((container, key))) if tries < ROUTES_MAX => {
-                        tries += 1;
-                        if let Some(pause_end) = partition.pause_end() {
-                            // The sender is dropped, not used; either way the pause is over.
-                            let _ = pause_end.await;
-                        }
-                        attempt = container.attempt(key, &write);
-                    }
-                    (Attempt::Moved(_), _) => return Err(Error::new(Kind::RangeGone, RANGE_GONE)),
-                }
-            }
-        }
-    }
-
-    fn attempt<T>(
-        &self,
-        key: &PartitionKey,
-        write: &impl Fn(&Partition, &PartitionKey, &Epk) -> Submitted<T>,
-    ) -> Attempt<T> {
-        let (partition, epk) = match self.route(key) {
-            Ok(routed) => routed,
-            Err(error) => return Attempt::Failed(error),
-        };
-        match write(&partition, key, &epk) {
-            (None, Err(error)) if error.kind == Kind::RangeGone && !partition.takes_writes() => {
-                Attempt::Moved(partition)
-            }
-            submitted => Attempt::Submitted(submitted),
-        }
-    }
-}
-
-/// What came of running a write.
-enum Attempt<T> {
-    Submitted(Submitted<T>),
-    /// Nothing was done: the partition pauses for a handover, or has gone.
-    Moved(Arc<Partition>),
-    Failed(Error),
-}
-
-/// Items: each call finds its partition and hands over.
-impl Container {
-    /// Reads one item from the last published state, on the caller's thread.
-    pub fn read_item(&self, key: &PartitionKey, id: &str, options: &ReadOptions) -> Result<ItemReply> {
-        self.routed(|container| {
-            let (partition, epk) = container.route(key)?;
-            partition.read_item(key, &epk, id, options)
-        })
-    }
-
-    /// The id of the item with this number, as rids name it.
-    pub fn item_id(&self, key: &PartitionKey, number: u64) -> Result<String> {
-        self.routed(|container| {
-            let (partition, epk) = container.route(key)?;
-            partition.item_id(&epk, number)
-        })
-    }
-
-    /// The partition key and the id of the item with this number, of which no more is known than where its key lies.
-    pub fn item_at(&self, epk: &Epk, number: u64) -> Result<(PartitionKey, String)> {
-        self.routed(|container| container.owner(epk)?.item_at(epk, number))
-    }
-
-    /// Checks and prepares a write now; the future waits until it is durable.
-    pub fn write_item(
-        self: &Arc<Self>,
-        key: &PartitionKey,
-        write: Write,
-    ) -> impl Future<Output = Result<WriteReply>> + Send + use<> {
-        self.routed_write(key, move |partition, key, epk| partition.submit_item(key, epk, &write))
-    }
-
-    /// Writes all operations or none.
-    pub fn write_batch(
-        self: &Arc<Self>,
-        key: &PartitionKey,
-        operations: Vec<BatchOperation>,
-    ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
-        self.routed_write(key, move |partition, key, epk| partition.submit_batch(key, epk, &operations))
-    }
-
-    /// Writes each operation by itself. Keys that another partition owns make the whole request `RangeGone`: the
-    /// client's map of ranges is old.
-    pub fn write_bulk(
-        &self,
-        range_id: u32,
-        operations: Vec<(PartitionKey, BatchOperation)>,
-        continue_on_error: bool,
-    ) -> impl Future<Output = Result<BatchReply>> + Send + use<> {
-        let partition = self.partition(range_id);
-        let first = partition.map(|partition| {
-            let submitted = partition.submit_bulk(&operations, continue_on_error);
-            (partition, submitted)
-        });
-        async move {
-            let (partition, mut submitted) = first?;
-            if matches!(&submitted, (None, Err(error)) if error.kind == Kind::RangeGone)
-                && let Some(pause_end) = partition.pause_end()
-            {
-                // A handover that fails leaves the range as it was. One that succeeds makes it gone, which the
-                // request is told because it named the range.
-                let _ = pause_end.await;
-                submitted = partition.submit_bulk(&operations, continue_on_error);
-            }
-            settle(submitted.0, submitted.1).await
-        }
-    }
-
-    /// Runs `work` on a draft of a logical partition and commits what it did; see [`Partition::draft`].
-    pub fn draft<T>(
-        &self,
-        key: &PartitionKey,
-        session: &SessionRequirement,
-        class: RequestClass,
-        work: impl FnOnce(&mut Draft<'_>) -> Result<T>,
-    ) -> Result<Drafted<T>> {
-        let (partition, epk) = self.route(key)?;
-        partition.draft(key, &epk, session, class, work)
-    }
-
-    /// Removes every item of a logical partition: invisible at once, its rows go in the background.
-    pub fn delete_partition_key(
-        self: &Arc<Self>,
-        key: &PartitionKey,
-    ) -> impl Future<Output = Result<WriteAck>> + Send + use<> {
-        self.routed_write(key, |partition, key, epk| partition.submit_purge(key, epk))
-    }
-
-    /// Charges a page where it was read.
-    pub fn charge_page(
-        &self,
-        range_id: u32,
-        class: RequestClass,
-        charge_ru: f64,
-        key: Option<&PartitionKey>,
-    ) {
-        // A range that was split meanwhile has nobody left to charge.
-        if let Ok(partition) = self.partition(range_id) {
-            partition.charge(class, charge_ru, key);
-        }
-    }
-
-    pub fn read_feed(&self, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
-        self.routed(|container| crate::feed::read_feed(container, scope, page))
-    }
-
-    pub fn read_changes(&self, scope: &Scope, from: ChangesFrom, page: &PageRequest) -> Result<ChangesPage> {
-        self.routed(|container| crate::feed::read_changes(container, scope, from, page))
-    }
-
-    /// A page of all versions of items and of their deletes, after a commit; `None`: from now on.
-    pub fn read_versions(
-        &self,
-        scope: &Scope,
-        after: Option<u64>,
-        page: &PageRequest,
-    ) -> Result<VersionsPage> {
-        self.routed(|container| crate::feed::read_versions(container, scope, after, page))
-    }
-
-    /// Whether all versions of items are kept for readers of the change feed.
-    pub fn keeps_versions(&self) -> bool {
-        let policy = &self.definition().json["changeFeedPolicy"];
-        policy["retentionDuration"].as_u64().is_some_and(|minutes| minutes > 0)
     }
 }

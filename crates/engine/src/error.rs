@@ -6,6 +6,8 @@
 
 use orrery_storage::StoreError;
 
+use crate::item::Position;
+
 /// An error of the engine. `Display` is the message.
 #[derive(Debug)]
 pub struct Error {
@@ -14,6 +16,8 @@ pub struct Error {
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     /// What the refused request cost. 0 where the partition had nothing to do.
     pub charge_ru: f64,
+    /// Where the partition stood that refused, if the request got as far as one.
+    pub at: Option<Position>,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -79,7 +83,7 @@ pub const OUTCOME_UNKNOWN: &str = "Request timed out. The write may have been ca
 
 impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), cause: None, charge_ru: 0.0 }
+        Error { kind, message: message.into(), cause: None, charge_ru: 0.0, at: None }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Error {
@@ -131,6 +135,12 @@ impl Error {
         self
     }
 
+    /// Says where the partition stood.
+    pub(crate) fn at(mut self, at: Position) -> Error {
+        self.at = Some(at);
+        self
+    }
+
     /// Adds what the log should know.
     pub fn caused_by(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.cause = Some(cause.into());
@@ -173,7 +183,7 @@ impl From<StoreError> for Error {
                 (Kind::Internal, "The store could not read its data.".to_owned())
             }
         };
-        Error { kind, message, cause: Some(Box::new(error)), charge_ru: 0.0 }
+        Error { kind, message, cause: Some(Box::new(error)), charge_ru: 0.0, at: None }
     }
 }
 

@@ -39,6 +39,14 @@ impl Etag {
         Etag(bytes)
     }
 
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Etag {
+        Etag(bytes)
+    }
+
     /// The quoted text, ASCII.
     pub fn text(self) -> [u8; ETAG_TEXT_BYTES] {
         const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -7,17 +7,17 @@
 //! nothing to do with each other.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
 
+use crate::call::PartitionRef;
 use crate::charge;
 use crate::container::Container;
 use crate::error::{Error, Kind, Result};
 use crate::item::{Item, Position, SessionRequirement};
+use crate::partition::RANGE_GONE;
 pub use crate::partition::{ChangeKind, ItemVersion, PageLimits, ScanPosition, Span};
-use crate::partition::{Partition, RANGE_GONE};
 use crate::throughput::RequestClass;
 
 /// What a page is about.
@@ -198,20 +198,21 @@ fn take_epk(from: &mut &[u8]) -> Option<Epk> {
 
 /// A page of items. Every partition that it turns to lets it in and is charged for what it gives; one that refuses ends the
 /// page before it, unless there is nothing on it yet.
-pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
+pub(crate) async fn read_feed(container: &Container, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
     let (min, max) = bounds_of(container, scope)?;
     let mut left = page.limits();
     let mut items: Vec<Item> = Vec::new();
     let mut at: Option<Position> = None;
     let mut parts = parts_left(page.continuation.as_ref(), min, max)?;
     let mut full = false;
-    let mut turned_to: Vec<(Arc<Partition>, f64)> = Vec::new();
+    let mut turned_to: Vec<(PartitionRef, f64)> = Vec::new();
     while let Some(part) = parts.pop_front() {
         let partition = container.partition_at(scope, &part.min)?;
-        if !turned_to.last().is_some_and(|(last, _)| Arc::ptr_eq(last, &partition)) && !full {
-            match partition.admit(page.class) {
+        if turned_to.last().is_none_or(|(last, _)| last.range_id() != partition.range_id()) && !full {
+            match partition.admit(page.class).await {
                 Ok(()) => turned_to.push((partition.clone(), 0.0)),
-                Err(_) if !items.is_empty() => {
+                // One that has gone is no refusal: the page is read again by the new map.
+                Err(refused) if !items.is_empty() && refused.kind != Kind::RangeGone => {
                     parts.push_front(part);
                     break;
                 }
@@ -222,7 +223,7 @@ pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest
         let span = span_inside(container, scope, &partition, &part.min, &end)?;
         // A page that is full exactly where a partition ends: the list goes on only if there is another item.
         let limits = if full { PageLimits { items: 1, bytes: usize::MAX } } else { left };
-        let found = partition.scan_items(&span, &part.position, limits, &page.session)?;
+        let found = partition.scan_items(&span, &part.position, limits, &page.session).await?;
         if full && !found.items.is_empty() {
             parts.push_front(part);
             break;
@@ -260,7 +261,8 @@ pub(crate) fn read_feed(container: &Container, scope: &Scope, page: &PageRequest
         _ => None,
     };
     for (partition, charge_ru) in turned_to.iter().filter(|(_, charge_ru)| *charge_ru > 0.0) {
-        partition.charge(page.class, page.class.read_charge(*charge_ru), key);
+        // Of a page that was read, there is an answer, also where the range has gone since.
+        drop(partition.charge(page.class, page.class.read_charge(*charge_ru), key).await);
     }
     Ok(FeedPage { items, continuation, charge_ru, at: at.unwrap_or_default() })
 }
@@ -286,7 +288,7 @@ fn parts_left(continuation: Option<&FeedContinuation>, min: Epk, max: Epk) -> Re
 /// The part of the hash space that a scope is about.
 fn bounds_of(container: &Container, scope: &Scope) -> Result<(Epk, Epk)> {
     let of_range = |id: u32| -> Result<(Epk, Epk)> {
-        let partition = container.partition(id)?;
+        let partition = container.by_id(id)?;
         let (min, max) = partition.bounds();
         Ok((min.clone(), max.clone()))
     };
@@ -306,7 +308,7 @@ fn bounds_of(container: &Container, scope: &Scope) -> Result<(Epk, Epk)> {
 fn span_inside(
     container: &Container,
     scope: &Scope,
-    partition: &Partition,
+    partition: &PartitionRef,
     min: &Epk,
     end: &Epk,
 ) -> Result<Span> {
@@ -320,35 +322,35 @@ fn span_inside(
 }
 
 /// A page of changes. The scope must lie in one partition; a client whose map of ranges is old is told so.
-pub(crate) fn read_changes(
+pub(crate) async fn read_changes(
     container: &Container,
     scope: &Scope,
     from: ChangesFrom,
     page: &PageRequest,
 ) -> Result<ChangesPage> {
-    let partitions = container.partitions_of(scope)?;
+    let partitions = container.refs_of(scope)?;
     let [partition] = &partitions[..] else {
         return Err(Error::new(Kind::RangeGone, RANGE_GONE));
     };
     let span = span_of(container, scope)?;
-    let found = partition.read_changes(&span, from, page.limits(), &page.session)?;
+    let found = partition.read_changes(&span, from, page.limits(), &page.session).await?;
     let charge_ru = charge::page(found.items.iter().map(|item| item.document.len()));
     Ok(ChangesPage { items: found.items, lsn: found.lsn, more: found.more, charge_ru, at: found.at })
 }
 
 /// A page of all versions. The scope must lie in one partition.
-pub(crate) fn read_versions(
+pub(crate) async fn read_versions(
     container: &Container,
     scope: &Scope,
     after: Option<u64>,
     page: &PageRequest,
 ) -> Result<VersionsPage> {
-    let partitions = container.partitions_of(scope)?;
+    let partitions = container.refs_of(scope)?;
     let [partition] = &partitions[..] else {
         return Err(Error::new(Kind::RangeGone, RANGE_GONE));
     };
     let span = span_of(container, scope)?;
-    let found = partition.read_versions(&span, after, page.limits(), &page.session)?;
+    let found = partition.read_versions(&span, after, page.limits(), &page.session).await?;
     let documents = found.versions.iter().map(|version| {
         [&version.current, &version.previous].into_iter().flatten().map(|item| item.document.len()).sum()
     });

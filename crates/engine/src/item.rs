@@ -11,6 +11,7 @@ use orrery_model::{PatchOp, Raw};
 
 use crate::attachment::{Attached, Attachment, AttachmentChange};
 use crate::condition::Condition;
+use crate::container::Usage;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::throughput::RequestClass;
@@ -212,7 +213,8 @@ impl std::fmt::Debug for Operation {
     }
 }
 
-/// Where an answer stands in the history of its partition.
+/// Where an answer stands in the history of its partition, and what the partition holds there: every answer says so, and
+/// nobody has to ask the partition again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
     pub range_id: u32,
@@ -220,6 +222,8 @@ pub struct Position {
     pub lsn: u64,
     /// The commit that wrote the item the answer is about.
     pub item_lsn: u64,
+    /// Of a write, with what it has written.
+    pub usage: Usage,
 }
 
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@
 //! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`, `ranges`: a handle with routing; items, feeds, batches and queries go through it.
-//! - `condition`: the conditions of patches, as data.
+//! - `call/`: the calls of partitions as data, answered here or elsewhere. `condition`: the conditions of patches, as data.
 //! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.
 //! - `outages`: what is shown of a store that goes away and comes back.
@@ -31,6 +31,7 @@ pub mod account;
 pub mod attachment;
 pub mod batch;
 mod block_on;
+mod call;
 mod catalog;
 pub mod change_feed;
 pub mod charge;
@@ -74,7 +75,7 @@ pub use change_feed::{
 };
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use condition::{CompiledCondition, Condition, ConditionHost};
-pub use config::EngineConfig;
+pub use config::{EngineConfig, PartitionCalls};
 pub use consistency::ConsistencyLevel;
 pub use container::{Container, ContainerCore, PartitionSetup, Usage};
 pub use definition::{

@@ -103,7 +103,8 @@ fn the_change_feed_shows_the_item_once_and_queries_do_not_look_inside() {
     attach(&fixture, "a", AttachmentChange::Create(stored("photo", 10))).unwrap();
     attach(&fixture, "a", AttachmentChange::Create(stored("more", 10))).unwrap();
     let changes =
-        fixture.container.read_changes(&Scope::All, ChangesFrom::Beginning, &PageRequest::new(100)).unwrap();
+        wait(fixture.container.read_changes(&Scope::All, ChangesFrom::Beginning, &PageRequest::new(100)))
+            .unwrap();
     assert_eq!(changes.items.len(), 1);
     assert_eq!(fixture.only_partition().check_index().unwrap(), [""; 0]);
 }

@@ -40,7 +40,7 @@ fn ids(draft: &Draft<'_>, after: Option<u64>) -> Vec<String> {
 fn changes(fixture: &Fixture) -> usize {
     let (mut count, mut from) = (0, ChangesFrom::Beginning);
     loop {
-        let page = fixture.container.read_changes(&Scope::All, from, &PageRequest::new(70)).unwrap();
+        let page = wait(fixture.container.read_changes(&Scope::All, from, &PageRequest::new(70))).unwrap();
         count += page.items.len();
         from = ChangesFrom::After(page.lsn);
         if !page.more {

@@ -18,7 +18,7 @@ fn counter(id: &str, n: i64) -> String {
 }
 
 fn value(fixture: &Fixture, id: &str) -> (i64, String, u64) {
-    let reply = fixture.container.read_item(&key("a"), id, &ReadOptions::default()).unwrap();
+    let reply = wait(fixture.container.read_item(&key("a"), id, &ReadOptions::default())).unwrap();
     let n = reply.item.body().get("n").and_then(|n| n.as_number()).and_then(|n| n.as_i64()).unwrap();
     (n, reply.item.etag.to_string(), reply.at.lsn)
 }

@@ -53,10 +53,12 @@ fn after_a_failed_commit_only_what_was_acknowledged_is_seen_and_nothing_is_writt
             }
             assert_eq!(fixture.only_partition().lsn(), good);
             assert_eq!(fixture.stored_items(), good.min(5));
-            let page = fixture
-                .container
-                .read_changes(&Scope::All, ChangesFrom::Beginning, &PageRequest::new(100))
-                .unwrap();
+            let page = wait(fixture.container.read_changes(
+                &Scope::All,
+                ChangesFrom::Beginning,
+                &PageRequest::new(100),
+            ))
+            .unwrap();
             assert_eq!((page.items.len() as u64, page.lsn), (good.min(5), good));
         };
         check(&fixture);

@@ -19,7 +19,7 @@ fn changes(fixture: &Fixture, scope: &Scope, from: ChangesFrom) -> (Vec<String>,
     let mut ids = Vec::new();
     let mut from = from;
     loop {
-        let page = fixture.container.read_changes(scope, from, &PageRequest::new(3)).unwrap();
+        let page = wait(fixture.container.read_changes(scope, from, &PageRequest::new(3))).unwrap();
         ids.extend(page.items.iter().map(|item| item.id().to_owned()));
         from = ChangesFrom::After(page.lsn);
         if !page.more {
@@ -68,7 +68,10 @@ fn a_list_goes_through_all_partitions_and_ends_exactly() {
         found.dedup();
         assert_eq!(found.len(), 60);
     }
-    assert_eq!(kind(fixture.container.read_feed(&Scope::Range(99), &PageRequest::new(1))), Kind::RangeGone);
+    assert_eq!(
+        kind(wait(fixture.container.read_feed(&Scope::Range(99), &PageRequest::new(1)))),
+        Kind::RangeGone
+    );
 }
 
 #[test]
@@ -78,8 +81,8 @@ fn a_page_is_limited_in_bytes_and_has_at_least_one_item() {
         fixture.create(&format!(r#"{{"id":"{n}","pk":"a","s":"{}"}}"#, "x".repeat(1000))).unwrap();
     }
     let page = |max_bytes| PageRequest { max_bytes, ..PageRequest::new(100) };
-    assert_eq!(fixture.container.read_feed(&Scope::All, &page(2500)).unwrap().items.len(), 2);
-    let one = fixture.container.read_feed(&Scope::All, &page(10)).unwrap();
+    assert_eq!(wait(fixture.container.read_feed(&Scope::All, &page(2500))).unwrap().items.len(), 2);
+    let one = wait(fixture.container.read_feed(&Scope::All, &page(10))).unwrap();
     assert_eq!((one.items.len(), one.continuation.is_some()), (1, true));
 }
 
@@ -100,7 +103,7 @@ fn a_large_partition_is_listed_by_hash_and_keeps_its_order_while_it_grows() {
         }
     };
     create(0, ORDERED_SCAN_ITEMS_MAX);
-    let first = fixture.container.read_feed(&Scope::All, &PageRequest::new(3000)).unwrap();
+    let first = wait(fixture.container.read_feed(&Scope::All, &PageRequest::new(3000))).unwrap();
     let numbers: Vec<u64> = first.items.iter().map(|item| item.number).collect();
     assert!(numbers.is_sorted(), "few enough for the order of creation");
     create(ORDERED_SCAN_ITEMS_MAX, ORDERED_SCAN_ITEMS_MAX + 300);
@@ -110,7 +113,7 @@ fn a_large_partition_is_listed_by_hash_and_keeps_its_order_while_it_grows() {
     while let Some(continuation) = page.continuation.take() {
         let bytes = continuation.encode();
         page.continuation = FeedContinuation::decode(&bytes);
-        let found = fixture.container.read_feed(&Scope::All, &page).unwrap();
+        let found = wait(fixture.container.read_feed(&Scope::All, &page)).unwrap();
         assert!(found.items.iter().all(|item| item.number > last), "the order it began with");
         last = found.items.last().map_or(last, |item| item.number);
         count += found.items.len();
@@ -161,7 +164,7 @@ fn a_foreign_continuation_is_refused() {
     };
     let continuation = FeedContinuation { parts: vec![part.clone(), part] };
     let page = PageRequest { continuation: Some(continuation), ..PageRequest::new(1) };
-    let error = fixture.container.read_feed(&Scope::All, &page).unwrap_err();
+    let error = wait(fixture.container.read_feed(&Scope::All, &page)).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (Kind::BadRequest, "Invalid Continuation Token"));
 }
 
@@ -219,10 +222,11 @@ fn a_page_of_changes_never_ends_inside_a_commit() {
     assert!(wait(fixture.container.write_batch(&key("a"), operations)).unwrap().committed);
     fixture.create(&item("a", 101)).unwrap();
     let page =
-        fixture.container.read_changes(&Scope::All, ChangesFrom::Beginning, &PageRequest::new(3)).unwrap();
+        wait(fixture.container.read_changes(&Scope::All, ChangesFrom::Beginning, &PageRequest::new(3)))
+            .unwrap();
     assert_eq!((page.items.len(), page.lsn, page.more), (11, 2, true));
-    let page =
-        fixture.container.read_changes(&Scope::All, ChangesFrom::After(2), &PageRequest::new(3)).unwrap();
+    let page = wait(fixture.container.read_changes(&Scope::All, ChangesFrom::After(2), &PageRequest::new(3)))
+        .unwrap();
     assert_eq!((page.items.len(), page.lsn, page.more), (1, 3, false));
 }
 

@@ -50,7 +50,7 @@ fn a_read_tells_where_the_partition_stands() {
     let fixture = Fixture::new(json!({}));
     fixture.create(D1).unwrap();
     fixture.create(r#"{"id":"d2","pk":"a"}"#).unwrap();
-    let reply = fixture.container.read_item(&key("a"), "d1", &ReadOptions::default()).unwrap();
+    let reply = wait(fixture.container.read_item(&key("a"), "d1", &ReadOptions::default())).unwrap();
     assert_eq!((reply.at.lsn, reply.at.item_lsn), (2, 1));
     assert_eq!(reply.charge_ru, 1.0);
 }
@@ -135,7 +135,7 @@ fn conditions_are_held_against_the_present_version() {
     let etag = fixture.read("a", "d1").unwrap().etag.to_string();
     let read = |condition: &str| {
         let options = ReadOptions { if_none_match: Some(condition.into()), ..ReadOptions::default() };
-        fixture.container.read_item(&key("a"), "d1", &options).map(|_| ())
+        wait(fixture.container.read_item(&key("a"), "d1", &options)).map(|_| ())
     };
     assert_eq!(kind(read(&etag)), Kind::NotModified);
     assert_eq!(kind(read("*")), Kind::NotModified);
@@ -410,7 +410,7 @@ fn a_container_without_a_key_is_one_partition_with_a_limit() {
     let stored = (0..).take_while(|n| create(*n).is_ok()).count();
     assert_eq!(stored, 5);
     assert_eq!(kind(create(9)), Kind::PartitionFull);
-    fixture.container.read_item(&none, "3", &ReadOptions::default()).unwrap();
+    wait(fixture.container.read_item(&none, "3", &ReadOptions::default())).unwrap();
     assert_eq!(kind(create(3)), Kind::AlreadyExists);
 }
 
@@ -420,7 +420,7 @@ fn a_session_that_is_ahead_is_told_so() {
     let at = fixture.create(D1).unwrap().at;
     let read = |lsn| {
         let options = ReadOptions { session: vec![(at.range_id, lsn)], ..ReadOptions::default() };
-        fixture.container.read_item(&key("a"), "d1", &options).map(|_| ())
+        wait(fixture.container.read_item(&key("a"), "d1", &options)).map(|_| ())
     };
     read(at.lsn).unwrap();
     assert_eq!(kind(read(at.lsn + 1)), Kind::SessionAhead);

@@ -40,7 +40,7 @@ fn ids(fixture: &Fixture) -> Vec<u32> {
 
 /// Everything that identifies a version.
 fn identities(fixture: &Fixture) -> BTreeMap<String, (u64, u64, u8, u32, String, String)> {
-    let page = fixture.container.read_feed(&Scope::All, &PageRequest::new(100_000)).unwrap();
+    let page = wait(fixture.container.read_feed(&Scope::All, &PageRequest::new(100_000))).unwrap();
     assert!(page.continuation.is_none());
     let identity = |item: &orrery_engine::Item| {
         (item.number, item.lsn, item.sub, item.ts, item.etag.to_string(), text_of(item))
@@ -177,7 +177,7 @@ fn lists_go_on_where_they_were_through_splits_and_merges() {
     let mut page = PageRequest::new(7);
     let mut pages = 0;
     loop {
-        let found = fixture.container.read_feed(&Scope::All, &page).unwrap();
+        let found = wait(fixture.container.read_feed(&Scope::All, &page)).unwrap();
         seen.extend(found.items.iter().map(|item| item.id().to_owned()));
         let Some(next) = found.continuation else { break };
         page.continuation = orrery_engine::FeedContinuation::decode(&next.encode());
@@ -199,7 +199,7 @@ fn lists_go_on_where_they_were_through_splits_and_merges() {
 fn changes(fixture: &Fixture, min: &Epk, max: &Epk, after: u64) -> (Vec<String>, u64) {
     let scope = Scope::Epk { min: min.clone(), max: max.clone(), range: None };
     let page = PageRequest::new(1000);
-    let found = fixture.container.read_changes(&scope, ChangesFrom::After(after), &page).unwrap();
+    let found = wait(fixture.container.read_changes(&scope, ChangesFrom::After(after), &page)).unwrap();
     (found.items.iter().map(|item| item.id().to_owned()).collect(), found.lsn)
 }
 
@@ -262,7 +262,7 @@ fn a_session_token_of_a_parent_is_no_obstacle_in_a_child() {
     split(&fixture, None);
     for range in [0, 1, 2] {
         let options = ReadOptions { session: vec![(range, lsn)], ..ReadOptions::default() };
-        fixture.container.read_item(&key("k3"), "3", &options).unwrap();
+        wait(fixture.container.read_item(&key("k3"), "3", &options)).unwrap();
     }
 }
 
@@ -339,8 +339,7 @@ fn a_failed_write_at_any_step_of_a_split_leaves_one_owner_for_every_key() {
         let container = account.database(Ref::Name("d")).unwrap().container(Ref::Name("c")).unwrap();
         // Opening checks that the ranges cover the hash space exactly once.
         for n in 0..300 {
-            container
-                .read_item(&key(&format!("k{}", n % 50)), &n.to_string(), &ReadOptions::default())
+            wait(container.read_item(&key(&format!("k{}", n % 50)), &n.to_string(), &ReadOptions::default()))
                 .unwrap();
         }
         assert_eq!(container.usage().items, 300);
@@ -384,15 +383,16 @@ fn writers_readers_and_followers_go_on_through_splits_and_merges() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 for n in 0..KEYS {
-                    match container.read_item(
+                    match wait(container.read_item(
                         &key(&format!("k{n}")),
                         &format!("w0-{n}"),
                         &ReadOptions::default(),
-                    ) {
+                    )) {
                         Ok(_) => {}
                         Err(error) => assert_eq!(error.kind, Kind::NotFound),
                     }
-                    container.read_feed(&Scope::Key(key(&format!("k{n}"))), &PageRequest::new(10)).unwrap();
+                    wait(container.read_feed(&Scope::Key(key(&format!("k{n}"))), &PageRequest::new(10)))
+                        .unwrap();
                     reads.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -423,7 +423,7 @@ fn writers_readers_and_followers_go_on_through_splits_and_merges() {
     let mut told = BTreeSet::new();
     for id in ids(&fixture) {
         let page = PageRequest::new(100_000);
-        let found = container.read_changes(&Scope::Range(id), ChangesFrom::Beginning, &page).unwrap();
+        let found = wait(container.read_changes(&Scope::Range(id), ChangesFrom::Beginning, &page)).unwrap();
         assert!(found.items.is_sorted_by_key(|item| item.lsn));
         told.extend(found.items.iter().map(|item| item.id().to_owned()));
     }

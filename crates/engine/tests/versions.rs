@@ -16,7 +16,7 @@ fn item(pk: &str, id: &str, n: u32) -> String {
 
 /// What is new after a position, in words: the kind, the id, the version before.
 fn versions(fixture: &Fixture, scope: &Scope, after: u64) -> Vec<String> {
-    let page = fixture.container.read_versions(scope, Some(after), &PageRequest::new(1000)).unwrap();
+    let page = wait(fixture.container.read_versions(scope, Some(after), &PageRequest::new(1000))).unwrap();
     page.versions.iter().map(told).collect()
 }
 
@@ -37,7 +37,7 @@ fn told(version: &ItemVersion) -> String {
 fn every_change_is_told_by_itself_with_what_was_before() {
     let fixture = Fixture::new(kept(10));
     assert!(fixture.container.keeps_versions());
-    let now = fixture.container.read_versions(&Scope::All, None, &PageRequest::new(10)).unwrap();
+    let now = wait(fixture.container.read_versions(&Scope::All, None, &PageRequest::new(10))).unwrap();
     assert!(now.versions.is_empty());
     fixture.create(&item("a", "1", 0)).unwrap();
     fixture.replace(&item("a", "1", 1)).unwrap();
@@ -55,7 +55,7 @@ fn every_change_is_told_by_itself_with_what_was_before() {
     assert_eq!(versions(&fixture, &Scope::Key(key("b")), 0), all[4..]);
     assert_eq!(versions(&fixture, &Scope::All, 3), all[3..]);
     // A delete shows what it deleted, a replace what it made.
-    let page = fixture.container.read_versions(&Scope::All, Some(0), &PageRequest::new(1000)).unwrap();
+    let page = wait(fixture.container.read_versions(&Scope::All, Some(0), &PageRequest::new(1000))).unwrap();
     let (replace, delete) = (&page.versions[2], &page.versions[3]);
     assert_eq!(text_of(replace.current.as_ref().unwrap()), item("a", "1", 2));
     assert!(replace.previous.is_none(), "only where the policy asks");
@@ -68,7 +68,7 @@ fn replaced_versions_are_told_where_the_policy_asks() {
     let fixture = Fixture::new(policy);
     fixture.create(&item("a", "1", 0)).unwrap();
     fixture.replace(&item("a", "1", 1)).unwrap();
-    let page = fixture.container.read_versions(&Scope::All, Some(0), &PageRequest::new(10)).unwrap();
+    let page = wait(fixture.container.read_versions(&Scope::All, Some(0), &PageRequest::new(10))).unwrap();
     assert_eq!(text_of(page.versions[1].previous.as_ref().unwrap()), item("a", "1", 0));
 }
 
@@ -104,11 +104,11 @@ fn versions_leave_when_the_policy_no_longer_keeps_them() {
         versions(&fixture, &Scope::All, 2),
         ["create 2 after 0", "create 3 after 0", "create 4 after 0"]
     );
-    let too_old = fixture.container.read_versions(&Scope::All, Some(1), &PageRequest::new(10));
+    let too_old = wait(fixture.container.read_versions(&Scope::All, Some(1), &PageRequest::new(10)));
     assert_eq!(kind(too_old), Kind::BadRequest);
     fixture.reopen();
     assert_eq!(
-        kind(fixture.container.read_versions(&Scope::All, Some(1), &PageRequest::new(10))),
+        kind(wait(fixture.container.read_versions(&Scope::All, Some(1), &PageRequest::new(10)))),
         Kind::BadRequest
     );
     assert_eq!(versions(&fixture, &Scope::All, 2).len(), 3);
@@ -117,7 +117,7 @@ fn versions_leave_when_the_policy_no_longer_keeps_them() {
     fixture.sweep();
     assert_eq!(versions(&fixture, &Scope::All, 5), Vec::<String>::new());
     assert_eq!(
-        kind(fixture.container.read_versions(&Scope::All, Some(4), &PageRequest::new(10))),
+        kind(wait(fixture.container.read_versions(&Scope::All, Some(4), &PageRequest::new(10)))),
         Kind::BadRequest
     );
 }
@@ -134,7 +134,8 @@ fn pages_end_between_commits_and_fit_together() {
     }
     let (mut after, mut count) = (0, 0);
     loop {
-        let page = fixture.container.read_versions(&Scope::All, Some(after), &PageRequest::new(4)).unwrap();
+        let page =
+            wait(fixture.container.read_versions(&Scope::All, Some(after), &PageRequest::new(4))).unwrap();
         assert!(page.versions.len().is_multiple_of(3), "{}", page.versions.len());
         count += page.versions.len();
         after = page.lsn;

@@ -28,6 +28,7 @@ use super::limits::{Denied, Limits};
 use super::resource::{Part, Resource, ResourceName};
 use super::users::PermissionMode;
 use crate::account::Account;
+use crate::block_on;
 use crate::container::Container;
 use crate::script::ScriptKind;
 
@@ -202,7 +203,7 @@ impl CommonContainer {
     fn key<'s>(&self, subject: &'s Subject<'_>) -> Result<Cow<'s, PartitionKey>, Denied> {
         match (&subject.item_at, &self.container) {
             (Some((epk, number)), Some(container)) => {
-                let found = container.item_at(epk, *number);
+                let found = block_on(container.item_at(epk, *number));
                 found.map(|(key, _)| Cow::Owned(key)).map_err(|_| Denied::Insufficient)
             }
             _ => subject.key.as_ref().map(Cow::Borrowed).ok_or(Denied::KeyUnreadable),
@@ -216,7 +217,8 @@ impl CommonContainer {
         let Ok(key) = self.key(subject) else { return false };
         let requested_by_name = subject.resource.container.name == container.name();
         // Which id a number stands for is known under the key alone; without one there is no such item.
-        let is_called = |number, id: &str| container.item_id(&key, number).is_ok_and(|found| found == id);
+        let is_called =
+            |number, id: &str| block_on(container.item_id(&key, number)).is_ok_and(|found| found == id);
         match (
             granted.item_number(container, self.granted_by_name),
             requested.item_number(container, requested_by_name),

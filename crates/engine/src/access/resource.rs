@@ -10,6 +10,7 @@ use std::sync::Arc;
 use orrery_model::PartitionKey;
 
 use crate::account::{Account, Database, Ref};
+use crate::block_on;
 use crate::container::Container;
 use crate::error::Result;
 use crate::item::ReadOptions;
@@ -70,9 +71,9 @@ impl Resource<'_> {
         match &self.part {
             Part::Whole => true,
             Part::Script(kind, name) => name.find_script(&container, *kind).is_some(),
-            Part::Item(name) => {
-                key.is_some_and(|key| container.read_item(key, &name.name, &ReadOptions::default()).is_ok())
-            }
+            Part::Item(name) => key.is_some_and(|key| {
+                block_on(container.read_item(key, &name.name, &ReadOptions::default())).is_ok()
+            }),
         }
     }
 }

@@ -12,12 +12,8 @@ use crate::error::Result;
 use crate::item;
 
 impl Partition {
-    /// The id of the item with this number. Whether the item is still shown is for whoever reads it to find out.
-    pub fn item_id(&self, epk: &Epk, number: u64) -> Result<String> {
-        self.item_at(epk, number).map(|(_, id)| id)
-    }
-
-    /// Its partition key and its id.
+    /// The partition key and the id of the item with this number. Whether the item is still shown is for whoever reads it to
+    /// find out.
     pub(crate) fn item_at(&self, epk: &Epk, number: u64) -> Result<(PartitionKey, String)> {
         let row = self.snapshot()?.get(Table::Index, &keys::order(epk.as_bytes(), number))?;
         let key = row.ok_or_else(|| item::not_found().charged(charge::LOOK_UP_RU))?;

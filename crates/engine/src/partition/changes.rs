@@ -64,7 +64,7 @@ impl Partition {
                 items.push(item);
             }
         }
-        let at = Position { range_id: self.range_id, lsn: view.lsn.max(page.last()), item_lsn: 0 };
+        let at = self.stands_at(view.lsn.max(page.last()), 0);
         Ok(PartitionChanges { items, lsn: page.seen(view.lsn), more: page.more, at })
     }
 }

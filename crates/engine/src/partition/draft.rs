@@ -103,8 +103,8 @@ impl Partition {
             }
             Ok(value) => {
                 let (ticket, lsn, rewritten) = draft.commit().map_err(|error| error.charged(charge_ru))?;
-                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
-                block_on(settle(ticket, Ok(Drafted { value, charge_ru, at, rewritten })))
+                block_on(settle(ticket, Ok(())))?;
+                Ok(Drafted { value, charge_ru, at: self.stands_at(lsn, lsn), rewritten })
             }
         }
     }

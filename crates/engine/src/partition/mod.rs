@@ -77,7 +77,7 @@ pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};
 pub(crate) use durability::{Submitted, settle};
-pub(crate) use gate::RANGE_GONE;
+pub(crate) use gate::{RANGE_GONE, gone};
 pub(crate) use handover::{FeedHold, Pause};
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
@@ -236,7 +236,19 @@ impl Partition {
     }
 
     pub fn position(&self) -> Position {
-        Position { range_id: self.range_id, lsn: self.lsn(), item_lsn: 0 }
+        self.stands_at(self.lsn(), 0)
+    }
+
+    /// Where it stands for a session that must not be ahead of it.
+    pub(crate) fn position_for(&self, session: &[(u32, u64)]) -> Result<Position> {
+        let view = self.view(session)?;
+        self.shared.gate.check_read()?;
+        Ok(self.stands_at(view.lsn, 0))
+    }
+
+    /// The position of an answer about a commit and an item.
+    fn stands_at(&self, lsn: u64, item_lsn: u64) -> Position {
+        Position { range_id: self.range_id, lsn, item_lsn, usage: self.usage() }
     }
 
     /// Items and bytes as of the last published commit, with what has expired but is not yet swept.
@@ -314,7 +326,7 @@ impl Partition {
             let charge_ru = options.class.read_charge(charge::LOOK_UP_RU);
             return Err(Error::new(Kind::NotModified, "The item has not changed.").charged(charge_ru));
         }
-        let at = Position { range_id: self.range_id, lsn: view.lsn.max(item.lsn), item_lsn: item.lsn };
+        let at = self.stands_at(view.lsn.max(item.lsn), item.lsn);
         let charge_ru = options.class.read_charge(charge::read(item.document.len()));
         Ok(ItemReply { charge_ru, item, at })
     }

@@ -86,7 +86,7 @@ impl Partition {
         } else {
             self.scan_by_key(span, from, snapshot.as_ref(), &view, page)?
         };
-        let at = Position { range_id: self.range_id, lsn: view.lsn, item_lsn: 0 };
+        let at = self.stands_at(view.lsn, 0);
         Ok(PartitionPage { items, next, at })
     }
 

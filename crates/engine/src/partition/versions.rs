@@ -178,7 +178,7 @@ impl Partition {
             let (kind, ts, previous_lsn) = (row.kind, row.ts, row.previous_lsn);
             versions.push(ItemVersion { kind, lsn, ts, previous_lsn, current, previous });
         }
-        let at = Position { range_id: self.range_id, lsn: view.lsn.max(page.last()), item_lsn: 0 };
+        let at = self.stands_at(view.lsn.max(page.last()), 0);
         Ok(PartitionVersions { versions, lsn: page.seen(view.lsn), at })
     }
 

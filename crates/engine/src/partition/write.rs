@@ -15,7 +15,7 @@ use super::{AfterPublish, Partition, Settings};
 use crate::batch::{self, AnswerSize, BatchOperation, BatchReply, OperationResult};
 use crate::charge::{self, Version};
 use crate::error::{Error, Kind, Result};
-use crate::item::{self, Item, Operation, Outcome, Position, Write, WriteAck, WriteReply};
+use crate::item::{self, Item, Operation, Outcome, Write, WriteAck, WriteReply};
 use crate::throughput::RequestClass;
 
 /// Logical partitions that may be waiting to be emptied at the same time.
@@ -50,7 +50,7 @@ impl Partition {
         match outcome {
             Ok((ticket, lsn, applied)) => {
                 let charge_ru = settings.charge(&applied);
-                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+                let at = self.stands_at(lsn, lsn);
                 (ticket, Ok(WriteReply { outcome: applied.outcome, item: applied.item, charge_ru, at }))
             }
             Err((ticket, error)) => {
@@ -108,7 +108,7 @@ impl Partition {
                 let results: Vec<OperationResult> =
                     done.into_iter().map(|applied| settings.result(applied)).collect();
                 let charge_ru = results.iter().map(|result| result.charge_ru).sum();
-                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+                let at = self.stands_at(lsn, lsn);
                 (ticket, Ok(BatchReply { results, committed: true, charge_ru, at }))
             }
             Err((ticket, error)) => {
@@ -231,7 +231,7 @@ impl Partition {
             .collect();
         let charge_ru = results.iter().map(|result| result.charge_ru).sum();
         let committed = results.iter().all(|result| result.status.is_ok());
-        let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+        let at = self.stands_at(lsn, lsn);
         (ticket, Ok(BatchReply { results, committed, charge_ru, at }))
     }
 
@@ -264,7 +264,7 @@ impl Partition {
         match outcome {
             Ok((ticket, lsn, ())) => {
                 self.shared.agenda.purge();
-                let at = Position { range_id: self.range_id, lsn, item_lsn: lsn };
+                let at = self.stands_at(lsn, lsn);
                 (ticket, Ok(WriteAck { charge_ru: charge::create(&Version::default(), 0), at }))
             }
             Err((ticket, error)) => (ticket, Err(error)),

@@ -4,6 +4,7 @@ use orrery_model::{Epk, PartitionKey};
 
 use super::hot::HotKey;
 use crate::account::{Account, Ref};
+use crate::block_on;
 use crate::container::Container;
 use crate::error::Result;
 use crate::feed::Scope;
@@ -81,7 +82,7 @@ impl PartitionInsight {
         }
     }
 
-    fn with_keys(partition: &Partition, count: usize) -> Result<PartitionInsight> {
+    pub(crate) fn with_keys(partition: &Partition, count: usize) -> Result<PartitionInsight> {
         let mut insight = PartitionInsight::figures(partition);
         if count > 0 {
             insight.hot = partition.hot_keys(count);
@@ -111,11 +112,11 @@ impl Account {
                 None => database.containers(),
             };
             for container in containers {
-                for partition in container.partitions_of(&Scope::All)? {
+                for partition in container.refs_of(&Scope::All)? {
                     if found.len() >= INSIGHT_PARTITIONS_MAX {
                         return Ok(found);
                     }
-                    found.push(PartitionInsight::with_keys(&partition, keys)?);
+                    found.push(block_on(partition.insight(keys))?);
                 }
             }
         }

@@ -117,7 +117,7 @@ impl Fixture {
     }
 
     pub fn read(&self, pk: &str, id: &str) -> Result<Item> {
-        self.container.read_item(&key(pk), id, &ReadOptions::default()).map(|reply| reply.item)
+        wait(self.container.read_item(&key(pk), id, &ReadOptions::default())).map(|reply| reply.item)
     }
 
     pub fn text(&self, pk: &str, id: &str) -> Option<String> {
@@ -130,7 +130,7 @@ impl Fixture {
 
     /// All items, in one page.
     pub fn try_items(&self) -> Result<Vec<Item>> {
-        let page = self.container.read_feed(&Scope::All, &PageRequest::new(100_000))?;
+        let page = wait(self.container.read_feed(&Scope::All, &PageRequest::new(100_000)))?;
         assert!(page.continuation.is_none());
         Ok(page.items)
     }
@@ -138,7 +138,7 @@ impl Fixture {
     /// All changes of a scope, in one page, and the LSN that they lead to.
     pub fn try_changes(&self, scope: &Scope) -> Result<(Vec<Item>, u64)> {
         let (from, page) = (ChangesFrom::Beginning, PageRequest::new(100_000));
-        let page = self.container.read_changes(scope, from, &page)?;
+        let page = wait(self.container.read_changes(scope, from, &page))?;
         Ok((page.items, page.lsn))
     }
 
@@ -147,7 +147,7 @@ impl Fixture {
         let mut ids = Vec::new();
         let mut page = PageRequest::new(page_items);
         loop {
-            let found = self.container.read_feed(scope, &page).unwrap();
+            let found = wait(self.container.read_feed(scope, &page)).unwrap();
             assert!(found.items.len() <= page_items);
             ids.extend(found.items.iter().map(|item| item.id().to_owned()));
             match found.continuation {

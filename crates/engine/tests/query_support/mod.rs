@@ -18,7 +18,7 @@ use orrery_query::{DistanceFunction, Execution, Flow, Language, Prepared, QueryE
 use orrery_sql::Direction;
 use orrery_storage::MemoryStore;
 
-use super::items_support::{Fixture, key};
+use super::items_support::{Fixture, key, wait};
 pub use generate::Dice;
 
 /// Steps that a page is given at first, where figures are not what is tested: enough for some of them.
@@ -257,7 +257,7 @@ impl Case {
         let mut page = PageRequest::new(1_000_000);
         let mut items: BTreeMap<u64, Item> = BTreeMap::new();
         loop {
-            let found = self.fixture.container.read_feed(scope, &page).unwrap();
+            let found = wait(self.fixture.container.read_feed(scope, &page)).unwrap();
             items.extend(found.items.into_iter().map(|item| (item.number, item)));
             match found.continuation {
                 None => break,

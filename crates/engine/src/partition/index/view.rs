@@ -37,6 +37,7 @@ use super::graph::is_graph;
 use super::paths::Found;
 use super::scheme::{Composite, Scheme};
 use super::search::{VectorForm, form_of};
+use crate::container::Usage;
 use crate::definition::{ContainerDefinition, PathStep};
 use crate::error::Result;
 use crate::item::{Item, Position};
@@ -115,7 +116,7 @@ pub struct PartitionView {
     scheme: Arc<Scheme>,
     /// Whether entries can be relied on at all.
     reliable: bool,
-    items: u64,
+    usage: Usage,
 }
 
 impl Partition {
@@ -150,7 +151,7 @@ impl Partition {
             snapshot,
             scheme,
             reliable: settled && !unindexed,
-            items: self.usage().items,
+            usage: self.usage(),
         })
     }
 }
@@ -158,7 +159,7 @@ impl Partition {
 impl PartitionView {
     /// Where the view stands in the partition's history.
     pub fn position(&self) -> Position {
-        Position { range_id: self.range_id, lsn: self.view.lsn, item_lsn: 0 }
+        Position { range_id: self.range_id, lsn: self.view.lsn, item_lsn: 0, usage: self.usage }
     }
 
     /// Which partition this is, for as long as the process runs.
@@ -178,7 +179,7 @@ impl PartitionView {
 
     /// How many items there are, with those that are over but not yet removed.
     pub fn item_count(&self) -> u64 {
-        self.items
+        self.usage.items
     }
 
     pub(in crate::partition) fn snapshot(&self) -> &dyn Snapshot {
