@@ -14,6 +14,7 @@ use std::time::Duration;
 use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
 use orrery_budget::Budget;
 use orrery_engine::block_on as wait;
+use orrery_engine::testing::PartitionsHere as _;
 use orrery_engine::{
     Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
     QueryLimits, QueryMetrics, Scope, SystemEnv, Throughput,
@@ -74,7 +75,7 @@ fn main() -> Result<(), Failure> {
     let database = account.database(orrery_engine::Ref::Name("bench"))?;
     let container = database.container(orrery_engine::Ref::Name("c"))?;
     let before = cpu_seconds();
-    for partition in container.partitions_of(&Scope::All)? {
+    for partition in container.partitions()? {
         while partition.upkeep_is_due() {
             partition.upkeep()?;
         }
@@ -135,7 +136,7 @@ fn ask(
             let query = orrery_sql::parse_query(&text).map_err(|error| format!("{error:?}"))?;
             let prepared = Prepared::new(&query, &[], &env).map_err(|error| error.message)?;
             let mut rows = HashSet::new();
-            for partition in container.partitions_of(&Scope::All)? {
+            for partition in container.partitions()? {
                 let span = container.span_of(&Scope::All)?;
                 let query = PartitionQuery {
                     prepared: &prepared,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bench_support::{Failure, NoSystem, cpu_seconds, directory_bytes, fraction, mix, write_all};
 use orrery_budget::Budget;
 use orrery_engine::block_on as wait;
+use orrery_engine::testing::PartitionsHere as _;
 use orrery_engine::{
     Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
     QueryLimits, Scope, SystemEnv, Throughput,
@@ -124,7 +125,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
     let (before, mut rounds, mut rows, mut loaded) = (cpu_seconds(), 0u32, 0, 0);
     while rounds < 3 || cpu_seconds() - before < SECONDS_PER_QUERY {
         (rows, loaded) = (0, 0);
-        for partition in container.partitions_of(&Scope::All)? {
+        for partition in container.partitions()? {
             let span = container.span_of(&Scope::All)?;
             let page = partition.query(
                 &PartitionQuery {

@@ -237,7 +237,7 @@ impl Account {
     }
 
     /// Every partition that has been opened so far.
-    pub fn open_partitions(&self) -> Vec<Arc<Partition>> {
+    pub(crate) fn open_partitions(&self) -> Vec<Arc<Partition>> {
         let mut partitions = Vec::new();
         for database in self.view.load().databases_by_number.values() {
             for container in database.containers.load().by_number.values() {

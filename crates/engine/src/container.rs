@@ -114,7 +114,7 @@ impl ContainerCore {
 }
 
 /// What a partition is opened with.
-pub struct PartitionSetup {
+pub(crate) struct PartitionSetup {
     pub range_id: u32,
     pub min: Epk,
     pub max: Epk,
@@ -201,13 +201,13 @@ impl Container {
     }
 
     /// The partition that owns a full key, where it is here.
-    pub fn partition_of(&self, key: &PartitionKey) -> Result<Arc<Partition>> {
+    pub(crate) fn partition_of(&self, key: &PartitionKey) -> Result<Arc<Partition>> {
         let slot = self.slot_at(&self.effective(key)?)?;
         self.open(&slot)
     }
 
     /// The partition with a range id, where it is here, or `RangeGone`.
-    pub fn partition(&self, range_id: u32) -> Result<Arc<Partition>> {
+    pub(crate) fn partition(&self, range_id: u32) -> Result<Arc<Partition>> {
         let slot = self.slot(range_id)?;
         self.open(&slot)
     }
@@ -242,12 +242,12 @@ impl Container {
     }
 
     /// Every partition, in hash order.
-    pub fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
+    pub(crate) fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
         self.map.load().slots().iter().map(|slot| self.open(slot)).collect()
     }
 
     /// Every partition that a scope touches, in hash order.
-    pub fn partitions_of(&self, scope: &Scope) -> Result<Vec<Arc<Partition>>> {
+    pub(crate) fn partitions_of(&self, scope: &Scope) -> Result<Vec<Arc<Partition>>> {
         self.slots_of(scope)?.iter().map(|slot| self.open(slot)).collect()
     }
 

@@ -51,12 +51,14 @@ pub mod feed;
 pub mod item;
 pub mod offer;
 pub mod outages;
-pub mod partition;
+mod partition;
 pub mod query;
 mod ranges;
 pub mod script;
 pub mod split;
 pub mod sweeper;
+#[doc(hidden)]
+pub mod testing;
 pub mod throughput;
 
 pub use access::{
@@ -77,7 +79,7 @@ pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use condition::{CompiledCondition, Condition, ConditionHost};
 pub use config::{EngineConfig, PartitionCalls};
 pub use consistency::ConsistencyLevel;
-pub use container::{Container, ContainerCore, PartitionSetup, Usage};
+pub use container::{Container, ContainerCore, Usage};
 pub use definition::{
     ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, KeyKinds, PathStep, PolicyCursor,
 };
@@ -89,10 +91,7 @@ pub use feed::*;
 pub use item::*;
 pub use offer::{Level, Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
-pub use partition::index::{
-    Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
-};
-pub use partition::{Draft, Drafted, Partition, Rewritten};
+pub use partition::{Draft, Drafted, Rewritten};
 pub use query::{
     Costs, IndexUse, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage, QueryPosition,
     RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, SystemOf, SystemProperties,

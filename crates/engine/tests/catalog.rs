@@ -6,6 +6,7 @@ mod catalog_support;
 use std::sync::Arc;
 
 use catalog_support::{World, database, definition, eventually, plain, wait};
+use orrery_engine::testing::{PartitionsHere as _, open_partitions};
 use orrery_engine::{Kind, OfferOwner, Ref, Throughput};
 use orrery_model::{Epk, KeyComponent, PartitionKey};
 use orrery_storage::doubles::FailAfter;
@@ -314,14 +315,14 @@ fn a_partition_opens_when_it_is_needed_and_only_once() {
     let db = wait(account.create_database("db", None)).unwrap();
     let container =
         wait(account.create_container(&db, plain("c"), Some(Throughput::Manual(30_000)))).unwrap();
-    assert!(account.open_partitions().is_empty());
+    assert!(open_partitions(&account).is_empty());
     let found: Vec<_> = std::thread::scope(|scope| {
         let tasks: Vec<_> =
             (0..8).map(|_| scope.spawn(|| container.partition_of(&key("a")).unwrap())).collect();
         tasks.into_iter().map(|task| task.join().unwrap()).collect()
     });
     assert!(found.iter().all(|partition| Arc::ptr_eq(partition, &found[0])));
-    assert_eq!(account.open_partitions().len(), 1);
+    assert_eq!(open_partitions(&account).len(), 1);
 }
 
 #[test]

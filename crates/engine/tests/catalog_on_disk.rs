@@ -5,6 +5,7 @@ mod catalog_support;
 use std::sync::Arc;
 
 use catalog_support::{World, database, eventually, plain, wait};
+use orrery_engine::testing::PartitionsHere as _;
 use orrery_engine::{Ref, Throughput};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore};
 

@@ -8,8 +8,8 @@ mod query_support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use items_support::{Fixture, key, parts, wait};
-use orrery_engine::{Costs, EngineConfig, Operation, Partition, QueryPage, QueryPosition, Scope, Write};
+use items_support::{Fixture, Partition, key, parts, wait};
+use orrery_engine::{Costs, EngineConfig, Operation, QueryPage, QueryPosition, Scope, Write};
 use orrery_query::Prepared;
 use orrery_storage::MemoryStore;
 use query_support::{Case, Dice, predicate};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use items_support::*;
-use orrery_engine::partition::Span;
-use orrery_engine::{IndexedPath, PartitionView, PathNumber, PathStep};
+use orrery_engine::testing::{IndexedPath, PartitionView, PathNumber};
+use orrery_engine::{PathStep, Span};
 use orrery_index::ValueRange;
 use orrery_model::Value;
 use orrery_storage::Direction;

@@ -7,8 +7,8 @@ mod items_support;
 use std::collections::BTreeSet;
 
 use items_support::*;
-use orrery_engine::partition::Span;
-use orrery_engine::{BatchOperation, IndexedPath, Operation, PartitionView, PathStep};
+use orrery_engine::testing::{IndexedPath, PartitionView};
+use orrery_engine::{BatchOperation, Operation, PathStep, Span};
 use orrery_index::{ValueRange, encode_raw, encode_value};
 use orrery_model::{PatchOp, Pointer, Raw, Value};
 use orrery_storage::Direction;

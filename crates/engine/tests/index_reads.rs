@@ -6,8 +6,8 @@ mod items_support;
 use std::sync::Arc;
 
 use items_support::*;
-use orrery_engine::partition::Span;
-use orrery_engine::{EngineConfig, Entries, IndexedPath, PartitionView, PathNumber, PathStep};
+use orrery_engine::testing::{Entries, IndexedPath, PartitionView, PathNumber};
+use orrery_engine::{EngineConfig, PathStep, Span};
 use orrery_index::{CompositeRange, ValueRange};
 use orrery_model::Value;
 use orrery_storage::{Commit, Direction, Durability, KeyRange, MemoryStore, SpaceId, Store, Table, keys};

@@ -5,7 +5,7 @@ mod items_support;
 use std::sync::Arc;
 
 use items_support::*;
-use orrery_engine::partition::ORDERED_SCAN_ITEMS_MAX;
+use orrery_engine::testing::ORDERED_SCAN_ITEMS_MAX;
 use orrery_engine::{ChangesFrom, EngineConfig, FeedContinuation, Kind, Operation, PageRequest, Scope};
 use orrery_model::{KeyComponent, PartitionKey};
 use orrery_storage::{MemoryStore, SpaceId, Table, keys};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use items_support::*;
+use orrery_engine::testing::open_partitions;
 use orrery_engine::{EngineConfig, Kind, Operation, Scope};
 use orrery_storage::MemoryStore;
 use orrery_storage::doubles::{Fault, FaultRates, Flaky, Line};
@@ -141,7 +142,7 @@ fn the_sweeper_opens_a_lost_partition_again_when_nobody_asks() {
     line.fail_next(Fault::Refuse);
     assert_eq!(kind(fixture.create(r#"{"id":"1","pk":"a"}"#)), Kind::Unavailable);
     let deadline = Instant::now() + Duration::from_secs(20);
-    while fixture.account.open_partitions().is_empty() {
+    while open_partitions(&fixture.account).is_empty() {
         assert!(Instant::now() < deadline, "nobody opened the partition");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -153,9 +154,9 @@ fn the_sweeper_takes_nothing_back_that_another_owner_has_taken() {
     line.fail_next(Fault::LoseOwnership);
     assert_eq!(kind(fixture.create(r#"{"id":"1","pk":"a"}"#)), Kind::RangeGone);
     std::thread::sleep(Duration::from_millis(2500));
-    assert!(fixture.account.open_partitions().is_empty());
+    assert!(open_partitions(&fixture.account).is_empty());
     eventually(|| fixture.create(r#"{"id":"1","pk":"a"}"#));
-    assert_eq!(fixture.account.open_partitions().len(), 1);
+    assert_eq!(open_partitions(&fixture.account).len(), 1);
 }
 
 /// A script's changes are a commit like any other, and are told the same way.

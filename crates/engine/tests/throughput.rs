@@ -125,8 +125,8 @@ fn while_a_hot_key_is_refused_other_partitions_serve() {
     let bench = Bench::new(four_partitions());
     let container = bench.container("db", "c", Some(Throughput::Manual(4_000)));
     while upsert(&container, 7, 1, RequestClass::default()).is_ok() {}
-    let hot = container.partition_of(&key(7)).unwrap().range_id();
-    let cold = (0..100).find(|n| container.partition_of(&key(*n)).unwrap().range_id() != hot).unwrap();
+    let hot = container.position_of(&key(7)).unwrap().range_id;
+    let cold = (0..100).find(|n| container.position_of(&key(*n)).unwrap().range_id != hot).unwrap();
     upsert(&container, cold, 1, RequestClass::default()).unwrap();
     let read = wait(container.read_item(&key(7), "item-1", &ReadOptions::default()));
     assert!(matches!(read.unwrap_err().kind, Kind::Throttled { retry_after_ms: 1..=1_000 }));

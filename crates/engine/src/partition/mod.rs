@@ -72,7 +72,6 @@ use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
-pub use check::{PartitionCheck, RowFinding};
 pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub use draft::{Draft, Drafted, Rewritten};
@@ -81,7 +80,6 @@ pub(crate) use gate::{RANGE_GONE, gone};
 pub(crate) use handover::{FeedHold, Pause};
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
-pub use upkeep::Upkeep;
 pub use versions::{ItemVersion, PartitionVersions};
 
 use durability::Ticket;
@@ -166,7 +164,7 @@ enum AfterPublish {
 
 impl Partition {
     /// Takes over the rows of a space: the newest feed row tells where the partition stands.
-    pub fn open(setup: PartitionSetup) -> Result<Partition> {
+    pub(crate) fn open(setup: PartitionSetup) -> Result<Partition> {
         let snapshot = setup.space.snapshot()?;
         let newest = newest(snapshot.as_ref())?;
         let base = snapshot.get(Table::Feed, &keys::meta(rows::BASE))?;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use orrery_engine::block_on as wait;
+pub use orrery_engine::testing::{Partition, PartitionsHere};
 use orrery_engine::{
     Account, ChangesFrom, Container, ContainerDefinition, Durability, EngineConfig, Item, KeyKinds, Kind,
-    Operation, Outcome, PageRequest, Partition, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write,
-    WriteReply,
+    Operation, Outcome, PageRequest, ReadOptions, Ref, Result, Scope, TestEnv, Throughput, Write, WriteReply,
 };
 use orrery_model::{KeyComponent, NumberStyle, ParseOptions, PartitionKey, parse_extended_json, parse_json};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};

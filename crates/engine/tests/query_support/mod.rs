@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use orrery_budget::Budget;
 use orrery_engine::{
-    Costs, EngineConfig, Item, PageRequest, Partition, PartitionQuery, QueryFailure, QueryLimits, QueryPage,
+    Costs, EngineConfig, Item, PageRequest, PartitionQuery, QueryFailure, QueryLimits, QueryPage,
     QueryPosition, ResultCache, Scope, SystemOf, SystemProperties,
 };
 use orrery_model::{PartitionKey, Value};
@@ -18,7 +18,7 @@ use orrery_query::{DistanceFunction, Execution, Flow, Language, Prepared, QueryE
 use orrery_sql::Direction;
 use orrery_storage::MemoryStore;
 
-use super::items_support::{Fixture, key, wait};
+use super::items_support::{Fixture, Partition, PartitionsHere as _, key, wait};
 pub use generate::Dice;
 
 /// Steps that a page is given at first, where figures are not what is tested: enough for some of them.
@@ -132,7 +132,7 @@ impl Case {
     }
 
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
-        self.fixture.container.partitions_of(&Scope::All).unwrap()
+        self.fixture.container.partitions().unwrap()
     }
 
     pub fn prepare(&self, text: &str) -> Result<Prepared, String> {

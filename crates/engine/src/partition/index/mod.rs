@@ -39,7 +39,7 @@ use orrery_storage::{Direction, Snapshot, Table, keys};
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use absent::{Lacking, Part};
-pub use entries::{Entries, Entry, EntryView};
+pub use entries::{Entries, Entry};
 pub use estimate::Estimate;
 pub use graph::{GraphPath, TouchedVector};
 pub use scheme::Composite;

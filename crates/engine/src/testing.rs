@@ -1,0 +1,48 @@
+//! The inside of the engine for its own tests: partitions, and what is in them.
+//!
+//! No api uses this. A container hides where its partitions are; tests that look at one's rows, or do its upkeep by hand, know that
+//! it is here.
+
+use std::sync::Arc;
+
+use orrery_model::PartitionKey;
+
+use crate::account::Account;
+use crate::container::Container;
+use crate::error::Result;
+
+pub use crate::partition::index::{
+    Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
+};
+pub use crate::partition::{ORDERED_SCAN_ITEMS_MAX, Partition};
+
+/// The partitions of a container that are in this process.
+pub trait PartitionsHere {
+    /// The one that owns a full key.
+    fn partition_of(&self, key: &PartitionKey) -> Result<Arc<Partition>>;
+
+    /// The one with a range id, or `RangeGone`.
+    fn partition(&self, range_id: u32) -> Result<Arc<Partition>>;
+
+    /// All of them, in hash order.
+    fn partitions(&self) -> Result<Vec<Arc<Partition>>>;
+}
+
+impl PartitionsHere for Container {
+    fn partition_of(&self, key: &PartitionKey) -> Result<Arc<Partition>> {
+        Container::partition_of(self, key)
+    }
+
+    fn partition(&self, range_id: u32) -> Result<Arc<Partition>> {
+        Container::partition(self, range_id)
+    }
+
+    fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
+        Container::partitions(self)
+    }
+}
+
+/// The partitions of an account that are open in this process.
+pub fn open_partitions(account: &Account) -> Vec<Arc<Partition>> {
+    account.open_partitions()
+}
