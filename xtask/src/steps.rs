@@ -47,7 +47,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "test", purpose: "the tests of the workspace", quick: true, run: test },
     Step {
         name: "loopback",
-        purpose: "the engine's tests with every call of a partition sent through a pipe",
+        purpose: "the tests of engine and scenarios, every call of a partition through a pipe",
         quick: false,
         run: loopback,
     },
@@ -129,6 +129,11 @@ fn test(context: &Context) -> Result<Outcome> {
 /// The tests were built by the step before.
 fn loopback(context: &Context) -> Result<Outcome> {
     Task::cargo(context, &["test", "--package", "orrery-engine"])
+        .env("ORRERY_LOOPBACK", "1")
+        .limit_seconds(TEST_SECONDS_MAX)
+        .run()?;
+    // Scripts and conditions cross with the help of the api.
+    Task::cargo(context, &["test", "--package", "orrery-api-nosql", "--test", "scenarios"])
         .env("ORRERY_LOOPBACK", "1")
         .limit_seconds(TEST_SECONDS_MAX)
         .run()?;

@@ -43,6 +43,7 @@ mod feed;
 pub mod fuzzing;
 mod generation;
 mod headers;
+mod host;
 mod http_date;
 mod item_json;
 mod items;

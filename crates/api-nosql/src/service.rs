@@ -30,6 +30,7 @@ use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, s
 use crate::faults;
 use crate::generation::ClientGeneration;
 use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
+use crate::host::Host;
 use crate::request_budget::RequestBudget;
 use crate::rid::ContainerRid;
 use crate::routes::{OWN_TYPE, Path, Resource};
@@ -113,8 +114,10 @@ impl Service {
         let authorizer = Authorizer::new(&config.keys, account.number(), config.auth_clock_skew_s);
         let headers = ServiceHeaders::new(&config.version);
         let scripts = Arc::new(ScriptHost::new(config.scripts));
-        let conditions = query::condition::Host { scripts: scripts.clone(), memory: config.memory.clone() };
-        account.set_condition_host(Arc::new(conditions));
+        let (memory, env) = (config.memory.clone(), account.env().clone());
+        let host = Arc::new(Host { scripts: scripts.clone(), memory, env });
+        account.set_condition_host(host.clone());
+        account.set_script_host(host);
         Service {
             scripts,
             held: ResultCache::new((config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX)),

@@ -30,6 +30,7 @@ use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
 use crate::outages::Outages;
 use crate::partition::Partition;
 use crate::script::{Script, ScriptDefinition, ScriptKind};
+use crate::script_call::ScriptHost;
 use crate::split::Splits;
 use crate::sweeper::Sweeper;
 use crate::throughput::Pool;
@@ -197,6 +198,11 @@ impl Account {
     /// Registers what an api knows about the conditions of patches; the last one counts.
     pub fn set_condition_host(&self, host: Arc<dyn ConditionHost>) {
         self.shared.hosts.set_condition(host);
+    }
+
+    /// Registers what runs the scripts of partitions that are here; the last one counts.
+    pub fn set_script_host(&self, host: Arc<dyn ScriptHost>) {
+        self.shared.hosts.set_script(host);
     }
 
     /// Ends the background work and closes the store. Changes that were already accepted are finished first.

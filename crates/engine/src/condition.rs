@@ -17,6 +17,7 @@ use crate::container::ContainerCore;
 use crate::error::{Error, Result};
 use crate::item::Item;
 use crate::query::{SystemOf, SystemProperties};
+use crate::script_call::ScriptHost;
 
 /// Decides on the stored version whether a patch may go ahead: `from c where c.n = 1`.
 #[derive(Clone)]
@@ -99,6 +100,7 @@ pub trait ConditionHost: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Hosts {
     condition: RwLock<Option<Arc<dyn ConditionHost>>>,
+    script: RwLock<Option<Arc<dyn ScriptHost>>>,
 }
 
 impl Hosts {
@@ -108,6 +110,14 @@ impl Hosts {
 
     fn condition(&self) -> Option<Arc<dyn ConditionHost>> {
         self.condition.read().clone()
+    }
+
+    pub(crate) fn set_script(&self, host: Arc<dyn ScriptHost>) {
+        *self.script.write() = Some(host);
+    }
+
+    pub(crate) fn script(&self) -> Option<Arc<dyn ScriptHost>> {
+        self.script.read().clone()
     }
 }
 

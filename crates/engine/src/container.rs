@@ -284,8 +284,8 @@ impl Container {
         crate::feed::span_of(self, scope)
     }
 
-    /// Runs `work` on a draft of a logical partition and commits what it did; see [`Partition::draft`].
-    pub fn draft<T>(
+    /// Runs `work` on a draft of a logical partition that is here and commits what it did; see [`Partition::draft`].
+    pub(crate) fn draft<T>(
         &self,
         key: &PartitionKey,
         session: &SessionRequirement,

@@ -15,6 +15,7 @@
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`, `ranges`: a handle with routing; items, feeds, batches and queries go through it.
 //! - `call/`: the calls of partitions as data, answered here or elsewhere. `condition`: the conditions of patches, as data.
+//! - `script_call`: scripts over a logical partition, run by a host that the account is given.
 //! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.
 //! - `outages`: what is shown of a store that goes away and comes back.
@@ -55,6 +56,7 @@ mod partition;
 pub mod query;
 mod ranges;
 pub mod script;
+pub mod script_call;
 pub mod split;
 pub mod sweeper;
 #[doc(hidden)]
@@ -98,4 +100,8 @@ pub use query::{
 };
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};
+pub use script_call::{
+    LogicalPartition, ScriptAnswer, ScriptCall, ScriptFailure, ScriptFailureKind, ScriptFuture, ScriptHost,
+    ScriptReply, ScriptStop, ScriptWork,
+};
 pub use throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};

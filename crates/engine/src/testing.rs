@@ -10,6 +10,9 @@ use orrery_model::PartitionKey;
 use crate::account::Account;
 use crate::container::Container;
 use crate::error::Result;
+use crate::item::SessionRequirement;
+use crate::partition::{Draft, Drafted};
+use crate::throughput::RequestClass;
 
 pub use crate::partition::index::{
     Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
@@ -26,6 +29,15 @@ pub trait PartitionsHere {
 
     /// All of them, in hash order.
     fn partitions(&self) -> Result<Vec<Arc<Partition>>>;
+
+    /// Runs `work` on a draft of a logical partition and commits what it did.
+    fn draft<T>(
+        &self,
+        key: &PartitionKey,
+        session: &SessionRequirement,
+        class: RequestClass,
+        work: impl FnOnce(&mut Draft<'_>) -> Result<T>,
+    ) -> Result<Drafted<T>>;
 }
 
 impl PartitionsHere for Container {
@@ -39,6 +51,16 @@ impl PartitionsHere for Container {
 
     fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
         Container::partitions(self)
+    }
+
+    fn draft<T>(
+        &self,
+        key: &PartitionKey,
+        session: &SessionRequirement,
+        class: RequestClass,
+        work: impl FnOnce(&mut Draft<'_>) -> Result<T>,
+    ) -> Result<Drafted<T>> {
+        Container::draft(self, key, session, class, work)
     }
 }
 

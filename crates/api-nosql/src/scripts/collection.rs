@@ -1,7 +1,7 @@
 //! What a script may do: items of its own logical partition, as the wire shows them.
 
 use orrery_budget::{Budget, Exceeded, Held};
-use orrery_engine::{Draft, Env, Error, Item, Kind, Operation as ItemOperation, Write};
+use orrery_engine::{ContainerCore, Draft, Env, Error, Item, Kind, Operation as ItemOperation, Write};
 use orrery_query::QueryEnv;
 use orrery_script::{Collection, Done, Failure, Operation, OperationError, Options};
 
@@ -32,16 +32,18 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn of(target: &crate::service::Target) -> Place {
+    pub fn of(container: &ContainerCore) -> Place {
+        let (database_number, container_number) = (container.database().number, container.number());
+        let rid = ContainerRid::new(database_number, container_number);
         let mut self_link = Vec::new();
-        target.rid.write_self(&mut self_link);
+        rid.write_self(&mut self_link);
         Place {
             self_link: String::from_utf8(self_link).unwrap_or_default(),
-            rid: target.rid,
-            database: target.container.database().name.clone(),
-            container: target.container.name().to_owned(),
-            database_number: target.container.database().number,
-            container_number: target.container.number(),
+            rid,
+            database: container.database().name.clone(),
+            container: container.name().to_owned(),
+            database_number,
+            container_number,
         }
     }
 

@@ -1,13 +1,16 @@
 //! Running a procedure: `POST …/sprocs/{id}` with the partition key in a header and an array of parameters as the body.
 
 use http::StatusCode;
-use orrery_engine::ScriptKind;
-use orrery_model::{Kind as ValueKind, ParseOptions, Raw, parse_json};
-use orrery_script::{Call, Finished};
+use orrery_engine::{
+    Error, Position, RequestClass, ScriptAnswer, ScriptCall, ScriptKind, ScriptReply, ScriptStop, ScriptWork,
+};
+use orrery_model::{Kind as ValueKind, ParseOptions, PartitionKey, Raw, parse_json};
+use orrery_query::QueryEnv;
+use orrery_script::{Claim, Finished};
 
-use super::collection::{Charges, Items, Place};
 use super::identity::Renames;
-use super::transaction::{SCRIPT_RU, Stop, Transaction};
+use super::job::{Ended, Input, Job};
+use super::transaction::SCRIPT_RU;
 use super::{failures, resources};
 use crate::errors::{ApiError, INPUT_INVALID, KEY_MISMATCH, PAYLOAD_INVALID, Result, substatus};
 use crate::headers::{Answer, SCRIPT_LOGGING};
@@ -32,105 +35,91 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
     let arguments = arguments(context)?;
     let session = consistency::session(context)?;
     let class = request_class::class(context)?;
-    let logging = context.flag(SCRIPT_LOGGING);
-    let place = Place::of(&target);
-    let env = query_env::of_container(context, &target);
-    let [(_, quota), (_, usage)] = items::usage_headers(&target, items::place(&target, &key));
-    let (quota, usage) = (header_text(&quota), header_text(&usage));
+    let work = ScriptWork::Procedure { id: script.definition.id.clone(), arguments };
+    let ScriptReply { result, log, charge_ru, at, held } =
+        run_call(context, &target, &key, work, session, class).await?;
+    let body = match result {
+        Ok(ScriptAnswer::Procedure { body }) => body.unwrap_or_else(|| NO_BODY.to_owned()),
+        Ok(ScriptAnswer::Triggers { .. }) => return Err(answered_otherwise(&target, &key)),
+        Err(stop) => return Err(stopped(&target, &key, stop, charge_ru, at, &log)),
+    };
+    drop(held);
+    let alt_path = format!("{}/sprocs/{}", target.alt_path(), script.definition.id);
+    let rid = target.rid.script(ScriptKind::Procedure, script.number);
+    let mut answer = context
+        .answer(StatusCode::OK)
+        .at(items::at(at))
+        .charge(charge_ru)
+        .owner(&alt_path, ascii(&rid))
+        .body(body.into_bytes());
+    if let Some((name, value)) = failures::log_header(&log) {
+        answer = answer.set(name, value);
+    }
+    Ok(answer)
+}
 
-    let host = context.service.scripts.clone();
-    let random = context.account().env().clone();
-    let (container, job_key, job_script) = (target.container.clone(), key.clone(), script.clone());
-    let time = host.limits.time;
-    let budget = context.budget.clone();
-    let job_host = host.clone();
-    let run = host.pool.run(time, move |claim| {
-        let mut log = String::new();
-        let program = match job_host.program(container.core(), &job_script) {
-            Ok(program) => program,
-            Err(failure) => return (Err((Stop::Failure(failure), 0.0)), log, place),
-        };
-        let alt_link = place.alt_link();
-        let call = Call {
+/// Has a script run where its partition is, with the clock, the dice and the budget of the request.
+pub async fn run_call(
+    context: &Context<'_>,
+    target: &Target,
+    key: &PartitionKey,
+    work: ScriptWork,
+    session: Vec<(u32, u64)>,
+    class: RequestClass,
+) -> Result<ScriptReply> {
+    let logging = context.flag(SCRIPT_LOGGING);
+    let QueryEnv { now_ticks, random_seed, .. } = query_env::bare(context);
+    let budget = Some(context.budget.clone());
+    let call = ScriptCall { work, session, class, logging, now_ticks, random_seed, budget };
+    target.container.run_script(key, call).await.map_err(|error| items::failed(target, key, error))
+}
+
+/// A procedure, on a thread of its own.
+pub fn run(job: &Job, claim: &Claim, id: &str, arguments: &str) -> Ended<Finished> {
+    let mut log = String::new();
+    let program = match job.program(ScriptKind::Procedure, id) {
+        Ok(program) => program,
+        Err(stop) => return (Err((stop, 0.0)), log),
+    };
+    let outcome = job.transaction(claim).run(|draft, until| {
+        log.clear();
+        let mut written = Renames::new(&job.place.rid);
+        let input = Input {
             program: &program,
-            arguments: &arguments,
+            arguments,
             operation: "Execute",
-            self_link: &place.self_link,
-            alt_link: &alt_link,
             request_body: None,
             response_body: None,
-            quota: &quota,
-            usage: &usage,
-            logging,
         };
-        let transaction = Transaction {
-            container: &container,
-            key: &job_key,
-            session: &session,
-            class,
-            limits: &job_host.limits,
-            claim,
-        };
-        let outcome = transaction.run(|draft, until| {
-            draft.charge(SCRIPT_RU);
-            let mut written = Renames::new(&place.rid);
-            let mut charges = Charges::new(&budget.ending(until.deadline))?;
-            let mut collection = Items {
-                draft,
-                place: &place,
-                env: &env,
-                random: random.as_ref(),
-                written: &mut written,
-                charges: &mut charges,
-            };
-            let report = orrery_script::run(&call, &job_host.limits, until, &budget, &mut collection);
-            log = report.log;
-            charges.check()?;
-            Ok(report.outcome?)
-        });
-        (outcome, log, place)
+        job.run_program(draft, until, &mut written, input, &mut log)
     });
-    let (outcome, log, place) =
-        run.await.map_err(|why| failures::refused(why).at(items::place(&target, &key)))?;
-    match outcome {
-        Ok(drafted) => {
-            let renames = Renames::of(&place.rid, &drafted.rewritten);
-            let Finished { response_body, held, .. } = drafted.value;
-            let body = renames.apply(response_body.unwrap_or_else(|| NO_BODY.to_owned()));
-            drop(held);
-            let alt_path = format!("{}/sprocs/{}", target.alt_path(), script.definition.id);
-            let rid = target.rid.script(ScriptKind::Procedure, script.number);
-            let mut answer = context
-                .answer(StatusCode::OK)
-                .at(items::at(drafted.at))
-                .charge(drafted.charge_ru)
-                .owner(&alt_path, ascii(&rid))
-                .body(body.into_bytes());
-            if let Some((name, value)) = failures::log_header(&renames.apply(log)) {
-                answer = answer.set(name, value);
-            }
-            Ok(answer)
-        }
-        Err((stop, charge_ru)) => Err(stopped(&target, &key, stop, charge_ru, &log)),
-    }
+    (outcome, log)
 }
 
 /// What a script's end is to the client; the console comes along.
 pub fn stopped(
     target: &Target,
-    key: &orrery_model::PartitionKey,
-    stop: Stop,
+    key: &PartitionKey,
+    stop: ScriptStop,
     charge_ru: f64,
+    at: Position,
     log: &str,
 ) -> ApiError {
+    let at = items::at(at);
     let mut error = match stop {
-        Stop::Failure(failure) => {
-            failures::failed(&failure).charge(charge_ru.max(SCRIPT_RU)).at(items::place(target, key))
-        }
-        Stop::Engine(error) => items::failed(target, key, error),
+        ScriptStop::Failed(failure) => failures::failed(&failure).charge(charge_ru.max(SCRIPT_RU)).at(at),
+        ScriptStop::Engine(error) => items::failed(target, key, error),
+        ScriptStop::Busy => failures::busy().at(at),
+        ScriptStop::Stuck => failures::stuck().at(at),
+        ScriptStop::Closed => failures::closed().at(at),
     };
     error.headers.extend(failures::log_header(log));
     error
+}
+
+/// The node that has the partition answered something else than it was asked.
+pub fn answered_otherwise(target: &Target, key: &PartitionKey) -> ApiError {
+    items::failed(target, key, Error::internal("A script was answered with the reply to another."))
 }
 
 /// The parameters as JSON text. No body is no parameters.
@@ -145,8 +134,4 @@ fn arguments(context: &Context<'_>) -> Result<String> {
         _ => return Err(ApiError::bad_request(INPUT_INVALID)),
     }
     String::from_utf8(context.body.to_vec()).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))
-}
-
-pub fn header_text(value: &http::HeaderValue) -> String {
-    value.to_str().unwrap_or_default().to_owned()
 }

@@ -2,7 +2,7 @@
 //! of the error as the substatus, so that a script can say to its caller what kind of failure it was.
 
 use http::{HeaderName, HeaderValue, StatusCode};
-use orrery_script::{Failure, FailureKind, Refused};
+use orrery_engine::{ScriptFailure, ScriptFailureKind as FailureKind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::errors::{ApiError, Voice};
@@ -18,8 +18,8 @@ const LOG_ESCAPED: &percent_encoding::AsciiSet =
 /// When to come back to a server whose script threads are all busy.
 const BUSY_RETRY_MS: u64 = 500;
 
-pub fn failed(failure: &Failure) -> ApiError {
-    let Failure { kind, exception, stack, number } = failure;
+pub fn failed(failure: &ScriptFailure) -> ApiError {
+    let ScriptFailure { kind, exception, stack, number } = failure;
     let trace = if stack.is_empty() { "undefined".to_owned() } else { format!("{exception}\n{stack}") };
     let said = |doing: &str| {
         format!("Encountered exception while {doing}. Exception = {exception}\r\nStack trace: {trace}")
@@ -41,25 +41,26 @@ pub fn failed(failure: &Failure) -> ApiError {
     }
 }
 
-pub fn refused(why: Refused) -> ApiError {
-    match why {
-        Refused::Busy => {
-            let message = "Too many scripts are waiting to be executed. Please retry later.";
-            let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, Voice::Partition, message);
-            error.substatus = crate::errors::substatus::THROTTLED;
-            error.retry_after_ms = Some(BUSY_RETRY_MS);
-            error
-        }
-        Refused::Stuck => ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            Voice::Partition,
-            "Encountered exception while executing function. Exception = Error: The script did not stop when its time was over.",
-        )
-        .charge(0.0),
-        Refused::Closed => {
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Voice::Partition, "The server is shutting down.")
-        }
-    }
+/// All threads are busy, and so many wait for one that no more are taken.
+pub fn busy() -> ApiError {
+    let message = "Too many scripts are waiting to be executed. Please retry later.";
+    let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, Voice::Partition, message);
+    error.substatus = crate::errors::substatus::THROTTLED;
+    error.retry_after_ms = Some(BUSY_RETRY_MS);
+    error
+}
+
+pub fn stuck() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        Voice::Partition,
+        "Encountered exception while executing function. Exception = Error: The script did not stop when its time was over.",
+    )
+    .charge(0.0)
+}
+
+pub fn closed() -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Voice::Partition, "The server is shutting down.")
 }
 
 /// The console as a header; nothing when the script wrote nothing.

@@ -1,8 +1,8 @@
 //! Scripts: procedures, triggers and user-defined functions.
 //!
 //! - `resources`: creating, reading, replacing and deleting them.
-//! - `execute`: running a procedure. `triggers`: running triggers around the write of an item. Both run on the pool's
-//!   threads, over a draft of the logical partition (`transaction`), again when somebody else was faster.
+//! - `execute`: running a procedure. `triggers`: running triggers around the write of an item. Both are
+//!   calls that the node answers which has the partition (`job`): they run on the pool's threads there, over a draft of the logical partition (`transaction`), again when somebody else was faster.
 //! - `collection`: what a script may do there. `query`: its queries. `identity`: names that changed with the commit.
 //! - `udfs`: functions inside of queries.
 
@@ -10,6 +10,7 @@ mod collection;
 pub mod execute;
 mod failures;
 mod identity;
+pub mod job;
 mod query;
 pub mod resources;
 mod transaction;

@@ -2,15 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use orrery_engine::{Container, Draft, Drafted, Error, Kind, RequestClass};
-use orrery_model::PartitionKey;
+use orrery_engine::{Draft, Drafted, Error, Kind, LogicalPartition, RequestClass};
 use orrery_script::{Claim, Failure, Limits, Until};
 
 /// How often a script is run before its caller is told to come back.
 const ATTEMPTS_MAX: u32 = 20;
 /// How much longer each attempt waits than the one before.
 const CONFLICT_WAIT: Duration = Duration::from_micros(200);
-const HANDOVER_WAIT: Duration = Duration::from_millis(2);
 /// What the service charges for a script that does nothing.
 pub const SCRIPT_RU: f64 = 4.27;
 
@@ -34,8 +32,7 @@ impl From<Failure> for Stop {
 
 /// A logical partition, and the time that is left for it.
 pub struct Transaction<'a> {
-    pub container: &'a Container,
-    pub key: &'a PartitionKey,
+    pub over: &'a LogicalPartition,
     pub session: &'a Vec<(u32, u64)>,
     pub class: RequestClass,
     pub limits: &'a Limits,
@@ -54,7 +51,7 @@ impl Transaction<'_> {
         loop {
             attempt += 1;
             let mut failure = None;
-            let drafted = self.container.draft(self.key, self.session, self.class, |draft| {
+            let drafted = self.over.draft(self.session, self.class, |draft| {
                 let worked = work(draft, &until);
                 // Whatever a script has made of it: what does not fit into a commit is refused.
                 draft.check_room()?;
@@ -77,15 +74,13 @@ impl Transaction<'_> {
             if let Some(failure) = failure {
                 return Err((Stop::Failure(failure), charge_ru));
             }
-            // A range that has gone to others is found again by the next attempt.
-            let again = matches!(error.kind, Kind::Conflict | Kind::RangeGone);
-            if !again || attempt == ATTEMPTS_MAX || until.is_over() {
+            // A range that has gone to others is found again by whoever sent the script here.
+            if error.kind != Kind::Conflict || attempt == ATTEMPTS_MAX || until.is_over() {
                 return Err((Stop::Engine(error), charge_ru));
             }
             self.claim.release();
             // Those who were in the way get ahead; each time a little more.
-            let step = if error.kind == Kind::Conflict { CONFLICT_WAIT } else { HANDOVER_WAIT };
-            std::thread::sleep(step * attempt);
+            std::thread::sleep(CONFLICT_WAIT * attempt);
         }
     }
 }

@@ -3,23 +3,26 @@
 //! A trigger before the write may change the document; one after it sees what was stored and may change the answer. When
 //! any of them fails nothing has happened.
 
-use http::{HeaderName, StatusCode};
-use orrery_engine::{Draft, Operation, Outcome, Script, ScriptKind, TriggerOperation, TriggerTime, Write};
-use orrery_model::{NumberStyle, PartitionKey, Raw};
-use orrery_script::{Call, Program, Until};
 use std::sync::Arc;
 
-use super::collection::{Charges, Items, Place};
-use super::execute::{header_text, stopped};
+use http::{HeaderName, StatusCode};
+use orrery_engine::{
+    Draft, Operation, Outcome, Script, ScriptAnswer, ScriptKind, ScriptReply, ScriptWork, TriggerOperation,
+    TriggerTime, Write,
+};
+use orrery_model::{NumberStyle, PartitionKey, Raw};
+use orrery_script::{Claim, Program, Until};
+
+use super::execute::{answered_otherwise, run_call, stopped};
+use super::failures;
 use super::identity::Renames;
+use super::job::{Ended, Input, Job};
 use super::resources::{operation_word, time_word};
-use super::transaction::{SCRIPT_RU, Stop, Transaction};
-use super::{Host, failures};
+use super::transaction::Stop;
 use crate::errors::{ApiError, Plane, Result};
-use crate::headers::{Answer, POST_TRIGGERS, PRE_TRIGGERS, SCRIPT_LOGGING};
+use crate::headers::{Answer, POST_TRIGGERS, PRE_TRIGGERS};
 use crate::item_json::{size_hint, write_item};
 use crate::items;
-use crate::query::query_env;
 use crate::service::{Context, Target};
 
 /// Triggers that one request may name, before and after together.
@@ -108,10 +111,10 @@ fn operation_name(operation: &Operation) -> &'static str {
 }
 
 /// What is left of a write with triggers.
-struct Written {
-    outcome: Outcome,
-    etag: Option<String>,
-    body: Option<String>,
+pub struct Written {
+    pub outcome: Outcome,
+    pub etag: Option<String>,
+    pub body: Option<String>,
 }
 
 /// Writes an item with triggers around it.
@@ -122,173 +125,96 @@ pub async fn write(
     write: Write,
     triggers: Triggers,
 ) -> Result<Answer> {
-    let host = context.service.scripts.clone();
-    let place = Place::of(target);
-    let [(_, quota), (_, usage)] = items::usage_headers(target, items::place(target, key));
-    let job = Job {
-        host: host.clone(),
-        container: target.container.clone(),
-        place: place.clone(),
-        key: key.clone(),
-        env: query_env::of_container(context, target),
-        random: context.account().env().clone(),
-        quota: header_text(&quota),
-        usage: header_text(&usage),
-        logging: context.flag(SCRIPT_LOGGING),
-        budget: context.budget.clone(),
-        write,
-        triggers,
+    let (session, class) = (write.session.clone(), write.class);
+    let ids = |scripts: Vec<Arc<Script>>| scripts.iter().map(|script| script.definition.id.clone()).collect();
+    let (pre, post) = (ids(triggers.pre), ids(triggers.post));
+    let work = ScriptWork::Triggers { write: Box::new(write), pre, post };
+    let ScriptReply { result, log, charge_ru, at, .. } =
+        run_call(context, target, key, work, session, class).await?;
+    let (outcome, etag, body) = match result {
+        Ok(ScriptAnswer::Triggers { outcome, etag, body }) => (outcome, etag, body),
+        Ok(ScriptAnswer::Procedure { .. }) => return Err(answered_otherwise(target, key)),
+        Err(stop) => return Err(stopped(target, key, stop, charge_ru, at, &log)),
     };
-    let run = host.pool.run(host.limits.time, move |claim| job.run(claim));
-    let (outcome, log) = run.await.map_err(|why| failures::refused(why).at(items::place(target, key)))?;
-    let drafted = outcome.map_err(|(stop, charge_ru)| stopped(target, key, stop, charge_ru, &log))?;
-    let renames = Renames::of(&place.rid, &drafted.rewritten);
-    let Written { outcome, etag, body } = drafted.value;
     let status = match outcome {
         Outcome::Created => StatusCode::CREATED,
         Outcome::Replaced | Outcome::Read => StatusCode::OK,
         Outcome::Deleted => StatusCode::NO_CONTENT,
     };
-    let mut answer = items::answer(context, target, status, items::at(drafted.at), drafted.charge_ru);
+    let mut answer = items::answer(context, target, status, items::at(at), charge_ru);
     if let Some(etag) = etag {
-        answer = answer.etag(&renames.apply(etag));
+        answer = answer.etag(&etag);
     }
     match body {
-        Some(body) if items::wants_body(context) => answer = answer.body(renames.apply(body).into_bytes()),
+        Some(body) if items::wants_body(context) => answer = answer.body(body.into_bytes()),
         Some(_) => {}
         None => drop(answer.headers.remove(http::header::CONTENT_TYPE)),
     }
-    if let Some((name, value)) = failures::log_header(&renames.apply(log)) {
+    if let Some((name, value)) = failures::log_header(&log) {
         answer = answer.set(name, value);
     }
     Ok(answer)
 }
 
-/// Everything that a write with triggers needs on a thread of its own.
-struct Job {
-    host: Host,
-    container: Arc<orrery_engine::Container>,
-    place: Place,
-    key: PartitionKey,
-    env: orrery_query::QueryEnv,
-    random: Arc<dyn orrery_engine::Env>,
-    quota: String,
-    usage: String,
-    logging: bool,
-    budget: orrery_budget::Budget,
-    write: Write,
-    triggers: Triggers,
+/// A write with triggers before and after it, on a thread of its own.
+pub fn run(job: &Job, claim: &Claim, write: &Write, [pre, post]: [&[String]; 2]) -> Ended<Written> {
+    let mut log = String::new();
+    let compiled = |ids: &[String]| -> Result<Vec<Program>, Stop> {
+        ids.iter().map(|id| job.program(ScriptKind::Trigger, id)).collect()
+    };
+    let programs = compiled(pre).and_then(|pre| Ok((pre, compiled(post)?)));
+    let (pre, post) = match programs {
+        Ok(programs) => programs,
+        Err(stop) => return (Err((stop, 0.0)), log),
+    };
+    let around = Around { job, write, pre: &pre, post: &post };
+    let ended = job.transaction(claim).run(|draft, until| {
+        log.clear();
+        around.attempt(draft, until, &mut log)
+    });
+    (ended, log)
 }
 
-type Ended = Result<orrery_engine::Drafted<Written>, (Stop, f64)>;
+/// A write and the programs around it.
+struct Around<'a> {
+    job: &'a Job,
+    write: &'a Write,
+    pre: &'a [Program],
+    post: &'a [Program],
+}
 
-impl Job {
-    fn run(self, claim: &orrery_script::Claim) -> (Ended, String) {
-        let mut log = String::new();
-        let compiled = |scripts: &[Arc<Script>]| -> Result<Vec<Program>, orrery_script::Failure> {
-            scripts.iter().map(|script| self.host.program(self.container.core(), script)).collect()
-        };
-        let programs = compiled(&self.triggers.pre).and_then(|pre| Ok((pre, compiled(&self.triggers.post)?)));
-        let (pre, post) = match programs {
-            Ok(programs) => programs,
-            Err(failure) => return (Err((Stop::Failure(failure), 0.0)), log),
-        };
-        let transaction = Transaction {
-            container: &self.container,
-            key: &self.key,
-            session: &self.write.session,
-            class: self.write.class,
-            limits: &self.host.limits,
-            claim,
-        };
-        let ended = transaction.run(|draft, until| {
-            log.clear();
-            self.attempt(draft, until, &pre, &post, &mut log)
-        });
-        (ended, log)
-    }
-
-    fn attempt(
-        &self,
-        draft: &mut Draft<'_>,
-        until: &Until,
-        pre: &[Program],
-        post: &[Program],
-        log: &mut String,
-    ) -> Result<Written, Stop> {
-        let mut written = Renames::new(&self.place.rid);
+impl Around<'_> {
+    fn attempt(&self, draft: &mut Draft<'_>, until: &Until, log: &mut String) -> Result<Written, Stop> {
+        let rid = &self.job.place.rid;
+        let mut written = Renames::new(rid);
         let mut request = document_text(&self.write.operation);
-        for program in pre {
-            let finished =
-                self.trigger(draft, &mut written, until, program, request.as_deref(), None, log)?;
-            request = finished.request_body;
+        for program in self.pre {
+            let input = self.input(program, request.as_deref(), None);
+            request = self.job.run_program(draft, until, &mut written, input, log)?.request_body;
         }
         let operation = self.operation(request.as_deref())?;
-        let mut write = self.write.clone();
-        write.operation = operation;
-        let (outcome, item) = draft.write(write)?;
+        let (outcome, item) = draft.write(Write { operation, ..self.write.clone() })?;
         let mut response = item.as_ref().map(|item| {
             written.watch(item);
             let mut out = Vec::with_capacity(size_hint(item));
-            write_item(&mut out, &self.place.rid, item);
+            write_item(&mut out, rid, item);
             String::from_utf8(out).unwrap_or_default()
         });
-        for program in post {
-            let finished = self.trigger(
-                draft,
-                &mut written,
-                until,
-                program,
-                request.as_deref(),
-                response.as_deref(),
-                log,
-            )?;
-            response = finished.response_body;
+        for program in self.post {
+            let input = self.input(program, request.as_deref(), response.as_deref());
+            response = self.job.run_program(draft, until, &mut written, input, log)?.response_body;
         }
         Ok(Written { outcome, etag: item.map(|item| item.etag.to_string()), body: response })
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn trigger(
+    fn input<'i>(
         &self,
-        draft: &mut Draft<'_>,
-        written: &mut Renames,
-        until: &Until,
-        program: &Program,
-        request_body: Option<&str>,
-        response_body: Option<&str>,
-        log: &mut String,
-    ) -> Result<orrery_script::Finished, Stop> {
-        draft.charge(SCRIPT_RU);
-        let alt_link = self.place.alt_link();
-        let call = Call {
-            program,
-            arguments: "[]",
-            operation: operation_name(&self.write.operation),
-            self_link: &self.place.self_link,
-            alt_link: &alt_link,
-            request_body,
-            response_body,
-            quota: &self.quota,
-            usage: &self.usage,
-            logging: self.logging,
-        };
-        let mut charges = Charges::new(&self.budget.ending(until.deadline))?;
-        let mut collection = Items {
-            draft,
-            place: &self.place,
-            env: &self.env,
-            random: self.random.as_ref(),
-            written,
-            charges: &mut charges,
-        };
-        let report = orrery_script::run(&call, &self.host.limits, until, &self.budget, &mut collection);
-        if !log.is_empty() && !report.log.is_empty() {
-            log.push('\n');
-        }
-        log.push_str(&report.log);
-        charges.check()?;
-        Ok(report.outcome?)
+        program: &'i Program,
+        request_body: Option<&'i str>,
+        response_body: Option<&'i str>,
+    ) -> Input<'i> {
+        let operation = operation_name(&self.write.operation);
+        Input { program, arguments: "[]", operation, request_body, response_body }
     }
 
     /// The write as the triggers left it.
@@ -302,7 +228,7 @@ impl Job {
             items::id_of(document)
                 .map_err(|error| Stop::Engine(orrery_engine::Error::bad_request(error.message.clone())))
         };
-        if self.triggers.pre.is_empty() {
+        if self.pre.is_empty() {
             return Ok(self.write.operation.clone());
         }
         Ok(match &self.write.operation {

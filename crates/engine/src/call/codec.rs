@@ -11,6 +11,7 @@
 //! nothing in it can be trusted to be where it seems.
 
 use bytes::Bytes;
+use orrery_budget::Exceeded;
 
 use super::wire::{Wire, record, variants};
 use super::{Answer, PartitionAddress, PartitionStatus, Reply, Request};
@@ -25,6 +26,9 @@ use crate::item::{Item, ItemReply, Operation, Outcome, Position, ReadOptions, Wr
 use crate::partition::{
     ChangeKind, ItemVersion, PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition,
     Span,
+};
+use crate::script_call::{
+    ScriptAnswer, ScriptCall, ScriptFailure, ScriptFailureKind, ScriptReply, ScriptStop, ScriptWork,
 };
 use crate::throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};
 
@@ -93,6 +97,7 @@ record! {
     PartitionStatus { at, index_progress }
     HotKey { key, share }
     LargeKey { key, size_bytes, items }
+    ScriptFailure { kind, exception, stack, number }
     PartitionInsight {
         database, container, range_id, min, max, items, size_bytes, size_limit_bytes, share_ru, shared, consumed_ru,
         requests, throttled, rate_ru, peak_ru, hot, largest, surveyed,
@@ -115,6 +120,7 @@ variants! {
         12 => Admit { class },
         13 => Charge { class, charge_ru, key },
         14 => ReadInsight { keys },
+        15 => RunScript { key, epk, call },
     }
     Reply {
         1 => Item(item),
@@ -129,6 +135,7 @@ variants! {
         10 => Status(status),
         11 => Done,
         12 => Insight(insight),
+        13 => ScriptRun(reply),
     }
     Answer { 1 => Done(reply), 2 => Failed(error), 3 => Moved }
     Operation {
@@ -152,6 +159,25 @@ variants! {
     Span { 1 => All, 2 => Epk { min, max }, 3 => Key { epk, key } }
     ScanPosition { 1 => Start, 2 => Created { after }, 3 => Keyed { after } }
     ChangesFrom { 1 => Beginning, 2 => Now, 3 => Time(second), 4 => After(lsn) }
+    ScriptWork { 1 => Procedure { id, arguments }, 2 => Triggers { write, pre, post } }
+    ScriptAnswer { 1 => Procedure { body }, 2 => Triggers { outcome, etag, body } }
+    ScriptStop { 1 => Failed(failure), 2 => Engine(error), 3 => Busy, 4 => Stuck, 5 => Closed }
+    ScriptFailureKind {
+        1 => Compile,
+        2 => Threw,
+        3 => OutOfMemory,
+        4 => TimedOut,
+        5 => ResultTooLarge,
+        6 => Exceeded(exceeded),
+    }
+    Exceeded {
+        1 => RequestMemory { limit_bytes },
+        2 => ProcessMemory { limit_bytes },
+        3 => Answer { limit_bytes },
+        4 => Steps { limit },
+        5 => Time,
+        6 => ClientGone,
+    }
     Outcome { 1 => Created, 2 => Replaced, 3 => Deleted, 4 => Read }
     ChangeKind { 1 => Create, 2 => Replace, 3 => Delete, 4 => Expire, 5 => Purge, 6 => Leave }
     Kind {
@@ -182,6 +208,50 @@ variants! {
         25 => PartitionKeyTooLong,
         26 => AccessDenied,
         27 => OutcomeUnknown,
+    }
+}
+
+/// Without the budget of the request.
+impl Wire for ScriptCall {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.work.put(out);
+        self.session.put(out);
+        self.class.put(out);
+        self.logging.put(out);
+        self.now_ticks.put(out);
+        self.random_seed.put(out);
+    }
+
+    fn take(from: &mut Bytes) -> Option<ScriptCall> {
+        Some(ScriptCall {
+            work: Wire::take(from)?,
+            session: Wire::take(from)?,
+            class: Wire::take(from)?,
+            logging: Wire::take(from)?,
+            now_ticks: Wire::take(from)?,
+            random_seed: Wire::take(from)?,
+            budget: None,
+        })
+    }
+}
+
+/// Without what the request is charged for it where it was made.
+impl Wire for ScriptReply {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.result.put(out);
+        self.log.put(out);
+        self.charge_ru.put(out);
+        self.at.put(out);
+    }
+
+    fn take(from: &mut Bytes) -> Option<ScriptReply> {
+        Some(ScriptReply {
+            result: Wire::take(from)?,
+            log: Wire::take(from)?,
+            charge_ru: Wire::take(from)?,
+            at: Wire::take(from)?,
+            held: None,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use orrery_budget::Exceeded;
 use orrery_model::{Epk, KeyComponent, Number, PartitionKey, PatchOp, Pointer, Value};
 use proptest::prelude::*;
 
@@ -20,6 +21,9 @@ use crate::item::{Item, ItemReply, Operation, Outcome, Position, ReadOptions, Wr
 use crate::partition::{
     ChangeKind, ItemVersion, PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition,
     Span,
+};
+use crate::script_call::{
+    ScriptAnswer, ScriptCall, ScriptFailure, ScriptFailureKind, ScriptReply, ScriptStop, ScriptWork,
 };
 use crate::throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};
 
@@ -218,6 +222,12 @@ impl Seed {
             Request::Charge { class: self.class(), charge_ru: self.float, key: self.maybe(key) },
             Request::ReadInsight { keys: self.count },
         ];
+        let scripts = self.scripts().into_iter();
+        requests.extend(scripts.map(|call| Request::RunScript {
+            key: key(),
+            epk: epk(),
+            call: Box::new(call),
+        }));
         let writes = self.writes().into_iter();
         requests.extend(writes.map(|write| Request::WriteItem { key: key(), epk: epk(), write }));
         for span in self.spans() {
@@ -240,6 +250,56 @@ impl Seed {
             requests.push(Request::ReadVersions { span: span.clone(), after, limits, session: session() });
         }
         requests
+    }
+
+    fn scripts(&self) -> Vec<ScriptCall> {
+        let texts = || self.times(|| self.text.clone());
+        let procedure = ScriptWork::Procedure { id: self.text.clone(), arguments: self.text.clone() };
+        let triggers = self.writes().into_iter().map(|write| ScriptWork::Triggers {
+            write: Box::new(write),
+            pre: texts(),
+            post: texts(),
+        });
+        let call = |work| ScriptCall {
+            work,
+            session: self.session(),
+            class: self.class(),
+            logging: self.count == 1,
+            now_ticks: self.number as i64,
+            random_seed: self.number,
+            budget: None,
+        };
+        triggers.chain([procedure]).map(call).collect()
+    }
+
+    fn script_replies(&self) -> Vec<ScriptReply> {
+        let (text, body) = (|| self.text.clone(), || self.maybe(|| self.text.clone()));
+        let limit_bytes = self.count;
+        let exceeded = [
+            Exceeded::RequestMemory { limit_bytes },
+            Exceeded::ProcessMemory { limit_bytes },
+            Exceeded::Answer { limit_bytes },
+            Exceeded::Steps { limit: self.number },
+            Exceeded::Time,
+            Exceeded::ClientGone,
+        ];
+        use ScriptFailureKind::{Compile, OutOfMemory, ResultTooLarge, Threw, TimedOut};
+        let kinds = [Compile, Threw, OutOfMemory, TimedOut, ResultTooLarge];
+        let kinds = kinds.into_iter().chain(exceeded.map(ScriptFailureKind::Exceeded));
+        let failure = |kind| {
+            let number = self.maybe(|| self.number as u32);
+            Err(ScriptStop::Failed(ScriptFailure { kind, exception: text(), stack: text(), number }))
+        };
+        let mut results: Vec<_> = kinds.map(failure).collect();
+        results.push(Ok(ScriptAnswer::Procedure { body: body() }));
+        results.push(Ok(ScriptAnswer::Triggers { outcome: Outcome::Replaced, etag: body(), body: body() }));
+        results.push(Err(ScriptStop::Engine(self.error())));
+        results.extend([ScriptStop::Busy, ScriptStop::Stuck, ScriptStop::Closed].map(Err));
+        let (at, charge_ru) = (self.position(), self.float);
+        results
+            .into_iter()
+            .map(|result| ScriptReply { result, log: text(), charge_ru, at, held: None })
+            .collect()
     }
 
     fn insight(&self) -> PartitionInsight {
@@ -303,8 +363,9 @@ impl Seed {
             Reply::Done,
             Reply::Insight(Box::new(self.insight())),
         ];
+        let scripts = self.script_replies().into_iter().map(|reply| Reply::ScriptRun(Box::new(reply)));
         let kinds = KINDS.map(|kind| Answer::Failed(Error { kind, ..self.error() }));
-        replies.into_iter().map(Answer::Done).chain(kinds).chain([Answer::Moved]).collect()
+        replies.into_iter().chain(scripts).map(Answer::Done).chain(kinds).chain([Answer::Moved]).collect()
     }
 }
 

@@ -21,6 +21,7 @@ use crate::error::{Error, Kind, Result};
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, VersionsPage};
 use crate::item::{ItemReply, Operation, Position, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::gone;
+use crate::script_call::{ScriptCall, ScriptReply};
 use crate::throughput::RequestClass;
 
 /// How often one request is routed again because the map has changed under it.
@@ -136,6 +137,17 @@ impl Container {
         key: &PartitionKey,
     ) -> impl Future<Output = Result<WriteAck>> + Send + use<> {
         self.routed_write(key, DeletePartitionKey)
+    }
+
+    /// Runs a script over a logical partition where that is, again when the partition has gone to others meanwhile.
+    pub async fn run_script(&self, key: &PartitionKey, call: ScriptCall) -> Result<ScriptReply> {
+        for _ in 0..ROUTES_MAX {
+            let (partition, epk) = self.route(key)?;
+            if let Some(reply) = partition.run_script(key, &epk, call.clone()).await? {
+                return Ok(reply);
+            }
+        }
+        Err(gone())
     }
 
     /// Begins a write of one key now, on the caller's thread; the future waits until its outcome is durable. In the

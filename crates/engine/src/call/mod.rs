@@ -11,8 +11,8 @@
 //!   through a pipe and as bytes, so that tests of the engine can be run as if every partition were elsewhere.
 //!
 //! What the owner of a partition does by itself is no call and stays with [`Partition`](crate::partition::Partition): upkeep,
-//! splits and merges, checks. Pages of queries and transactions of scripts are still called directly; they become variants
-//! here when their own arguments are data.
+//! splits and merges, checks. Pages of queries are still called directly; they become a variant here when their rows are
+//! data.
 
 mod codec;
 #[cfg(test)]
@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::feed::ChangesFrom;
 use crate::item::{ItemReply, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
 use crate::partition::{PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span};
+use crate::script_call::{ScriptCall, ScriptReply};
 use crate::throughput::{PartitionInsight, RequestClass};
 
 pub(crate) use loopback::Loopback;
@@ -118,6 +119,12 @@ pub(crate) enum Request {
         charge_ru: f64,
         key: Option<PartitionKey>,
     },
+    /// A script over a logical partition.
+    RunScript {
+        key: PartitionKey,
+        epk: Epk,
+        call: Box<ScriptCall>,
+    },
     /// What the partition holds and spends, with so many of its hottest and largest keys.
     ReadInsight {
         keys: usize,
@@ -139,6 +146,7 @@ pub(crate) enum Reply {
     Status(PartitionStatus),
     Done,
     Insight(Box<PartitionInsight>),
+    ScriptRun(Box<ScriptReply>),
 }
 
 /// Where a partition stands, what it holds and how far its index is.

@@ -16,6 +16,7 @@ use crate::partition::{
     PageLimits, Partition, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span, Submitted,
     gone, settle,
 };
+use crate::script_call::{LogicalPartition, ScriptCall, ScriptReply, ScriptStop};
 use crate::throughput::{PartitionInsight, RequestClass};
 
 /// Bytes of documents on a page that is sent; a page that was to be longer goes on with the next one.
@@ -281,6 +282,42 @@ impl PartitionRef {
                     Answer::Failed(error) => Err(error),
                     Answer::Moved => Err(gone()),
                 },
+            }
+        }
+    }
+
+    /// Runs a script; `None` when nothing was done because the range has gone to other partitions.
+    pub(crate) async fn run_script(
+        &self,
+        key: &PartitionKey,
+        epk: &Epk,
+        call: ScriptCall,
+    ) -> Result<Option<ScriptReply>> {
+        match self {
+            PartitionRef::Local(partition) => {
+                let host = partition.owner().hosts().script();
+                let host = host.ok_or_else(|| Error::internal("This node has nothing that runs scripts."))?;
+                let over = LogicalPartition::new(partition.clone(), key.clone(), epk.clone());
+                let reply = host.run(over, call).await;
+                // Also of a handover that has failed since: the script runs once more where it was.
+                if !matches!(&reply.result, Err(ScriptStop::Engine(error)) if error.kind == Kind::RangeGone) {
+                    return Ok(Some(reply));
+                }
+                if let Some(pause_end) = partition.pause_end() {
+                    // The sender is dropped, not used; either way the pause is over.
+                    let _ = pause_end.await;
+                }
+                Ok(None)
+            }
+            PartitionRef::Remote(partition) => {
+                let call = Box::new(call);
+                let request = Request::RunScript { key: key.clone(), epk: epk.clone(), call };
+                match partition.send(request).await? {
+                    Answer::Done(Reply::ScriptRun(reply)) => Ok(Some(*reply)),
+                    Answer::Done(_) => Err(unexpected()),
+                    Answer::Failed(error) => Err(error),
+                    Answer::Moved => Ok(None),
+                }
             }
         }
     }

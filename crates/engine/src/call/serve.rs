@@ -50,6 +50,11 @@ pub(super) async fn answer(partition: Arc<Partition>, request: Request) -> Answe
         Request::Charge { class, charge_ru, key } => {
             here.charge(class, charge_ru, key.as_ref()).await.map(|()| Reply::Done)
         }
+        Request::RunScript { key, epk, call } => match here.run_script(&key, &epk, *call).await {
+            Ok(Some(reply)) => Ok(Reply::ScriptRun(Box::new(reply))),
+            Ok(None) => return Answer::Moved,
+            Err(error) => Err(error),
+        },
         Request::ReadInsight { keys } => {
             here.insight(keys).await.map(|insight| Reply::Insight(Box::new(insight)))
         }

@@ -1,9 +1,12 @@
 //! The budget of a partition: every call that does work for a client is let in here first and charged here afterwards.
 
+use std::sync::Arc;
+
 use orrery_model::PartitionKey;
 
 use super::Partition;
 use crate::batch::BatchReply;
+use crate::container::ContainerCore;
 use crate::error::{Kind, Result};
 use crate::item::{ItemReply, WriteAck, WriteReply};
 use crate::throughput::{Figures, HotKey, MeteredRange, RequestClass};
@@ -90,7 +93,7 @@ impl Partition {
         self.meter.hot_keys(count)
     }
 
-    pub(crate) fn owner(&self) -> &crate::container::ContainerCore {
+    pub(crate) fn owner(&self) -> &Arc<ContainerCore> {
         &self.owner
     }
 }
