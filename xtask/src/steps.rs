@@ -132,7 +132,7 @@ fn loopback(context: &Context) -> Result<Outcome> {
         .env("ORRERY_LOOPBACK", "1")
         .limit_seconds(TEST_SECONDS_MAX)
         .run()?;
-    // Scripts and conditions cross with the help of the api. What takes its time is skipped: it is the same script on the same pool.
+    // Scripts and conditions cross with the help of the api. What waits for a limit of time is skipped.
     let slow = ["--skip", "attackers", "--skip", "mean_harm", "--skip", "functions_end"];
     Task::cargo(
         context,

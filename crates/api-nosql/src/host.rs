@@ -1,5 +1,5 @@
-//! What this api does on the node that has a partition, for requests that may have come from another: it runs scripts, and says what
-//! conditions of patches are compiled with.
+//! What this api does on the node that has a partition, for requests that may have come from another: it runs
+//! scripts, and says what conditions of patches are compiled with.
 
 use std::sync::Arc;
 

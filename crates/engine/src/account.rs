@@ -161,7 +161,10 @@ impl Account {
         let columns = Arc::new(ColumnBudget::new(config.column_bytes_max));
         let loopback = match config.partition_calls {
             PartitionCalls::Direct => None,
-            PartitionCalls::Loopback => Some(Loopback::start()?),
+            PartitionCalls::Loopback => {
+                tracing::warn!("partitions are called through a pipe, which is for tests and slow");
+                Some(Loopback::start()?)
+            }
         };
         let shared = Arc::new(Shared {
             store,

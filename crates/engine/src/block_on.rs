@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Runs a future to its end on this thread, for callers that have no executor: background work, tools, tests. One that is ready
-/// at once, as calls of partitions are that are in this process, costs no more than calling it.
+/// Runs a future to its end on this thread, for callers that have no executor: background work, tools, tests. One
+/// that is ready at once, as calls of partitions are that are in this process, costs no more than calling it.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

@@ -1,9 +1,9 @@
 //! The condition of a patch: a predicate over the stored version, tested before anything changes.
 //!
-//! A [`Condition`] is data: its text, and the clock and the dice of the request that it belongs to, so that it means the same
-//! wherever it is tested. Whoever has compiled it already, in order to refuse a bad one before anything is touched, adds the
-//! compiled form ([`Condition::compiled`]), which stays in this process; a partition that gets the data alone compiles it,
-//! with what the api has registered for its containers ([`ConditionHost`]).
+//! A [`Condition`] is data: its text, and the clock and the dice of the request that it belongs to, so that it means
+//! the same wherever it is tested. Whoever has compiled it already, in order to refuse a bad one before anything is
+//! touched, adds the compiled form ([`Condition::compiled`]), which stays in this process; a partition that gets the
+//! data alone compiles it, with what the api has registered for its containers ([`ConditionHost`]).
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -213,8 +213,8 @@ impl std::fmt::Debug for Operation {
     }
 }
 
-/// Where an answer stands in the history of its partition, and what the partition holds there: every answer says so, and
-/// nobody has to ask the partition again.
+/// Where an answer stands in the history of its partition, and what the partition holds there: every answer says so,
+/// and nobody has to ask the partition again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
     pub range_id: u32,

@@ -2,11 +2,11 @@
 //!
 //! An [`Account`] holds everything one server serves: databases, their containers, and for each container the
 //! physical partitions that own a range of its hash space. It knows no protocol and no async runtime: reads run on
-//! the caller's thread against a snapshot, writes hand back a future that any executor can await, and time and
-//! randomness come from an [`Env`].
+//! the caller's thread against a snapshot where the partition is here, writes hand back a future that any executor can
+//! await, and time and randomness come from an [`Env`].
 //!
 //! ```text
-//! Account ── catalog snapshot ── Database ── Container ── routing by hash ── Partition ── Space (storage)
+//! Account ── catalog snapshot ── Database ── Container ── routing by hash ── PartitionRef ── Partition ── Space (storage)
 //! ```
 //!
 //! - `account`, `catalog/`, `offer`: what exists, durably, and who changes it.

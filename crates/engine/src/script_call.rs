@@ -1,8 +1,8 @@
 //! Running scripts over a logical partition: what is asked, what comes of it, and who does it.
 //!
-//! The engine knows no language. An account is given a [`ScriptHost`] at its start, and a call is answered by the host of the node
-//! that has the partition: the script runs there, over drafts of its [`LogicalPartition`], and what it has done is one commit. A
-//! call and its reply are data, except for the budget of a request that is here.
+//! The engine knows no language. An account is given a [`ScriptHost`] at its start, and a call is answered by the
+//! host of the node that has the partition: the script runs there, over drafts of its [`LogicalPartition`], and what
+//! it has done is one commit. A call and its reply are data, except for the budget of a request that is here.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -102,7 +102,8 @@ pub type ScriptFuture = Pin<Box<dyn Future<Output = ScriptReply> + Send>>;
 
 /// What runs scripts on a node.
 pub trait ScriptHost: Send + Sync {
-    /// Begins to run a script, on a thread of its own. Where nobody waits for the future any more the script has no effect.
+    /// Begins to run a script, on a thread of its own. Where nobody waits for the future any more the script has no
+    /// effect.
     ///
     /// Another writer that was faster (`Kind::Conflict`) is a reason to run it again; a partition that has gone
     /// (`Kind::RangeGone`) is told as it is.

@@ -1,7 +1,7 @@
 //! The inside of the engine for its own tests: partitions, and what is in them.
 //!
-//! No api uses this. A container hides where its partitions are; tests that look at one's rows, or do its upkeep by hand, know that
-//! it is here.
+//! No api uses this. A container hides where its partitions are; tests that look at one's rows, or do its upkeep by
+//! hand, know that it is here.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! The condition of a patch: `from c where c.n = 1`, tested on the stored version before anything changes.
 //!
-//! It is compiled here, so that a bad one is refused in the words of this api before anything is touched. What is sent to a
-//! partition is its text; `host` tells a partition that gets no more than that what this api would have compiled it with.
+//! It is compiled here, so that a bad one is refused in the words of this api before anything is touched. What is
+//! sent to a partition is its text; `host` tells a partition that gets no more than that what this api would have
+//! compiled it with.
 
 use orrery_engine::{CompiledCondition, Condition};
 use orrery_query::Prepared;

@@ -1,4 +1,5 @@
-//! One script on a thread of its own, over drafts of its logical partition: a procedure, or a write with triggers around it.
+//! One script on a thread of its own, over drafts of its logical partition: a procedure, or a write with triggers
+//! around it.
 
 use std::sync::Arc;
 

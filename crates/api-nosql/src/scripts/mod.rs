@@ -1,8 +1,9 @@
 //! Scripts: procedures, triggers and user-defined functions.
 //!
 //! - `resources`: creating, reading, replacing and deleting them.
-//! - `execute`: running a procedure. `triggers`: running triggers around the write of an item. Both are
-//!   calls that the node answers which has the partition (`job`): they run on the pool's threads there, over a draft of the logical partition (`transaction`), again when somebody else was faster.
+//! - `execute`: running a procedure. `triggers`: running triggers around the write of an item. Both are calls that
+//!   the node answers which has the partition (`job`): they run on the pool's threads there, over a draft of the
+//!   logical partition (`transaction`), again when somebody else was faster.
 //! - `collection`: what a script may do there. `query`: its queries. `identity`: names that changed with the commit.
 //! - `udfs`: functions inside of queries.
 
@@ -44,8 +45,8 @@ impl ScriptHost {
         ScriptHost { pool: Pool::new(PoolLimits::default()), limits, programs: Mutex::default() }
     }
 
-    /// The compiled form of a script, made when it is first needed and again when the script changes; or why there is none,
-    /// which is kept too: a text may be written to keep a parser busy.
+    /// The compiled form of a script, made when it is first needed and again when the script changes; or why there is
+    /// none, which is kept too: a text may be written to keep a parser busy.
     pub fn program(&self, container: &ContainerCore, script: &Script) -> Result<Program, Failure> {
         let key = (container.database().number, container.number(), script.number);
         // A panic while the lock is held leaves a map that is still a map.

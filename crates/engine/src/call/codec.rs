@@ -6,9 +6,9 @@
 //! answer    variant u8 | fields
 //! ```
 //!
-//! The version is that of everything behind it: a field that comes or goes makes another. Nodes of one cluster may differ by
-//! one version while it is being updated; a frame of a version that a node does not know ends the connection, because
-//! nothing in it can be trusted to be where it seems.
+//! The version is that of everything behind it: a field that comes or goes makes another. Nodes of one cluster may
+//! differ by one version while it is being updated; a frame of a version that a node does not know ends the
+//! connection, because nothing in it can be trusted to be where it seems.
 
 use bytes::Bytes;
 use orrery_budget::Exceeded;

@@ -3,9 +3,9 @@
 //! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again,
 //! here, and its sender notices nothing; only one that names a range by its id is told that the range is gone.
 //!
-//! A write is begun when it is called, and its future waits until it is durable. Everything else is done when its future is first
-//! polled, and ready then where the partition is here. A look at figures waits for them on the caller's thread where the partition
-//! is elsewhere.
+//! A write is begun when it is called, and its future waits until it is durable. Everything else is done when its
+//! future is first polled, and ready then where the partition is here. A look at figures waits for them on the
+//! caller's thread where the partition is elsewhere.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ impl<'c> Routes<'c> {
         Routes { container, map: map_of(container), tries: 0 }
     }
 
-    /// Whether the request failed because its partition has gone meanwhile, so that it may be run once more by the new map.
+    /// Whether the request failed because its partition has gone meanwhile, so that it may be run once more by the
+    /// new map.
     fn again(&mut self, error: &Error) -> bool {
         let before = std::mem::replace(&mut self.map, map_of(self.container));
         self.tries += 1;
@@ -75,7 +76,8 @@ impl Container {
         })
     }
 
-    /// The id of the item with this number, as rids name it. Whether the item is still shown is for whoever reads it to find out.
+    /// The id of the item with this number, as rids name it. Whether the item is still shown is for whoever reads it
+    /// to find out.
     pub async fn item_id(&self, key: &PartitionKey, number: u64) -> Result<String> {
         routed!(self, async {
             let (partition, epk) = self.route(key)?;
@@ -88,8 +90,8 @@ impl Container {
         routed!(self, async { self.owner(epk)?.find_item(epk, number).await })
     }
 
-    /// How large the item is that a write would change; 0 where there is none, or will be none. A look beforehand, which says
-    /// how long the write may take: all that was indexed of the item is compared with what comes.
+    /// How large the item is that a write would change; 0 where there is none, or will be none. A look beforehand,
+    /// which says how long the write may take: all that was indexed of the item is compared with what comes.
     pub fn stored_bytes(&self, key: &PartitionKey, operation: &Operation) -> usize {
         match operation {
             Operation::Create { .. } | Operation::Read { .. } => 0,

@@ -1,13 +1,14 @@
-//! A way out of the process that leads back into it: every call is encoded, goes through a pipe of the operating system, is
-//! decoded, answered, and comes back in the same way.
+//! A way out of the process that leads back into it: every call is encoded, goes through a pipe of the operating
+//! system, is decoded, answered, and comes back in the same way.
 //!
 //! ```text
-//! caller ── encode ── pipe ── [serve: decode, poll] ── … durable … ── [finish: poll] ── encode ── pipe ── [deliver: decode] ── caller
+//! caller ── encode ── pipe ── serve: decode, begin ─┬─ ready ────────────┬─ encode ── pipe ── deliver: decode ── caller
+//!                                                   └─ durable ── finish ─┘
 //! ```
 //!
 //! It proves that calls are data and nothing else: the tests of the engine run through it as they run without
-//! (`ORRERY_LOOPBACK=1`). Three threads do what a node would do with its connections; like there, requests are begun in the
-//! order in which they arrive, and answers come in the order in which they are ready.
+//! (`ORRERY_LOOPBACK=1`). Three threads do what a node would do with its connections; like there, requests are begun
+//! in the order in which they arrive, and answers come in the order in which they are ready.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -7,12 +7,13 @@
 //!
 //! - `container`: the calls of a container, routed. `partition_ref`: the facade that they go through.
 //! - [`Request`], [`Reply`], [`Answer`]: plain values; this file. `codec`, `wire`: the same as bytes, versioned.
-//! - `serve`: answers a request with the partition that it names. `loopback`: a [`Link`] that leads back into this process,
-//!   through a pipe and as bytes, so that tests of the engine can be run as if every partition were elsewhere.
+//! - `serve`: answers a request with the partition that it names. `loopback`: a [`Link`] that leads back into this
+//!   process, through a pipe and as bytes, so that tests of the engine can be run as if every partition were
+//!   elsewhere.
 //!
-//! What the owner of a partition does by itself is no call and stays with [`Partition`](crate::partition::Partition): upkeep,
-//! splits and merges, checks. Pages of queries are still called directly; they become a variant here when their rows are
-//! data.
+//! What the owner of a partition does by itself is no call and stays with [`Partition`](crate::partition::Partition):
+//! upkeep, splits and merges, checks. Pages of queries are still called directly; they become a variant here when
+//! their rows are data.
 
 mod codec;
 #[cfg(test)]
@@ -48,8 +49,8 @@ pub(crate) struct PartitionAddress {
     pub(crate) range: u32,
 }
 
-/// Everything that can be asked of a partition. `epk` is where the key of the request lies in the hash space: whoever routed the
-/// request has computed it.
+/// Everything that can be asked of a partition. `epk` is where the key of the request lies in the hash space: whoever
+/// routed the request has computed it.
 #[derive(Debug)]
 pub(crate) enum Request {
     ReadItem {
@@ -171,7 +172,7 @@ pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<Answer>> + Sen
 
 /// A way to the node that has a partition.
 pub(crate) trait Link: Send + Sync {
-    /// Sends a request now; the future is ready when its answer has come, or when it is known that none will. Requests of one
-    /// caller to one partition arrive in the order in which they were sent.
+    /// Sends a request now; the future is ready when its answer has come, or when it is known that none will.
+    /// Requests of one caller to one partition arrive in the order in which they were sent.
     fn call(&self, to: PartitionAddress, request: Request) -> AnswerFuture;
 }

@@ -1,7 +1,8 @@
 //! A partition that is here or elsewhere.
 //!
-//! Here, a call goes straight through on the caller's thread and its future is ready when it is first polled. Elsewhere, the
-//! arguments are put into a [`Request`] and the future waits for the answer. What has failed says where the partition stood.
+//! Here, a call goes straight through on the caller's thread and its future is ready when it is first polled.
+//! Elsewhere, the arguments are put into a [`Request`] and the future waits for the answer. What has failed says
+//! where the partition stood.
 
 use std::sync::Arc;
 
@@ -247,9 +248,9 @@ impl PartitionRef {
         }
     }
 
-    /// Checks and submits a bulk now; the future waits until it is durable. A handover that is under way is waited for: if it
-    /// fails it leaves the range as it was, and if it succeeds the range is gone, which the request is told because it named
-    /// the range.
+    /// Checks and submits a bulk now; the future waits until it is durable. A handover that is under way is waited
+    /// for: if it fails it leaves the range as it was, and if it succeeds the range is gone, which the request is
+    /// told because it named the range.
     pub(crate) fn write_bulk(
         self,
         operations: Vec<(PartitionKey, BatchOperation)>,

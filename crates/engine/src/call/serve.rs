@@ -1,7 +1,7 @@
 //! Answering a request with the partition that it names, as the node does that has it.
 //!
-//! Up to the first thing that it must wait for, an answer is made when its future is first polled: a write is submitted then,
-//! so requests that are polled in the order of their arrival are submitted in that order.
+//! Up to the first thing that it must wait for, an answer is made when its future is first polled: a write is
+//! submitted then, so requests that are polled in the order of their arrival are submitted in that order.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Values as bytes: numbers little-endian, texts and lists behind a length (u32), an option or a variant behind a byte.
 //!
-//! What is read comes from another node and may be anything. Every length is checked against the bytes that are there before
-//! anything is made of it, so that reading takes no more memory than a small multiple of the frame; what does not read is
-//! `None`, never a panic. Documents stay where they are: they are pieces of the frame, not copies.
+//! What is read comes from another node and may be anything. Every length is checked against the bytes that are there
+//! before anything is made of it, so that reading takes no more memory than a small multiple of the frame; what does
+//! not read is `None`, never a panic. Documents stay where they are: they are pieces of the frame, not copies.
 
 use std::sync::Arc;
 

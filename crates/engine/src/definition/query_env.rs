@@ -1,4 +1,5 @@
-//! What the policies of a container mean to a statement: computed properties, vectors, languages, geometry, composite indexes.
+//! What the policies of a container mean to a statement: computed properties, vectors, languages, geometry, composite
+//! indexes.
 
 use orrery_query::{ComputedProperty, DistanceFunction, Language, QueryEnv};
 use orrery_sql::Direction;

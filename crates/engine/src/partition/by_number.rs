@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::item;
 
 impl Partition {
-    /// The partition key and the id of the item with this number. Whether the item is still shown is for whoever reads it to
-    /// find out.
+    /// The partition key and the id of the item with this number. Whether the item is still shown is for whoever
+    /// reads it to find out.
     pub(crate) fn item_at(&self, epk: &Epk, number: u64) -> Result<(PartitionKey, String)> {
         let row = self.snapshot()?.get(Table::Index, &keys::order(epk.as_bytes(), number))?;
         let key = row.ok_or_else(|| item::not_found().charged(charge::LOOK_UP_RU))?;
