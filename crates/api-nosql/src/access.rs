@@ -50,9 +50,9 @@ pub struct Request<'a> {
 }
 
 /// `Ok` when the caller may go on, within the limits.
-pub fn permit(account: &Account, principal: &Principal, request: &Request<'_>) -> Result<Limits> {
+pub async fn permit(account: &Account, principal: &Principal, request: &Request<'_>) -> Result<Limits> {
     let permitted = access::permit(account, principal, request.action.demand(), || request.subject());
-    permitted.map_err(|denied| match (denied, request.key()) {
+    permitted.await.map_err(|denied| match (denied, request.key()) {
         (Denied::KeyUnreadable, Err(unreadable)) => unreadable,
         (denied, _) => denied.into(),
     })
@@ -132,9 +132,12 @@ pub fn granted(link: &str, escaped: bool) -> Option<access::Resource<'static>> {
 }
 
 /// Whether a permission's link is percent-encoded: what it says as it stands does not exist, what it says decoded does.
-pub fn is_escaped(account: &Account, link: &str, key: Option<&PartitionKey>) -> bool {
-    let exists = |escaped| granted(link, escaped).is_some_and(|resource| resource.exists(account, key));
-    link.contains('%') && !exists(false) && exists(true)
+pub async fn is_escaped(account: &Account, link: &str, key: Option<&PartitionKey>) -> bool {
+    let exists = async |escaped| match granted(link, escaped) {
+        Some(resource) => resource.exists(account, key).await,
+        None => false,
+    };
+    link.contains('%') && !exists(false).await && exists(true).await
 }
 
 /// The link of a permission, taken apart as it stands: a container, or something in one.

@@ -27,7 +27,7 @@ use crate::{body, scope};
 pub async fn create_or_upsert(context: &Context<'_>) -> Result<Answer> {
     let (database, user) = users::find(context)?;
     let issuer = Issuer::of_request(context, &database, &user)?;
-    let definition = parse(context)?;
+    let definition = parse(context).await?;
     let account = context.account();
     let made = if context.action == Action::UpsertPermission {
         account.upsert_permission(database.number, user.number, definition, context.text(IF_MATCH)).await
@@ -73,7 +73,7 @@ pub async fn replace(context: &Context<'_>) -> Result<Answer> {
     let (database, user) = users::find(context)?;
     let issuer = Issuer::of_request(context, &database, &user)?;
     let permission = find(context, &database, &user)?;
-    let definition = parse(context)?;
+    let definition = parse(context).await?;
     let account = context.account();
     let if_match = context.text(IF_MATCH);
     let replaced = account
@@ -107,7 +107,7 @@ fn find(context: &Context<'_>, database: &Database, user: &User) -> Result<Arc<P
     found.map_err(failed)
 }
 
-fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
+async fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
     let body = body::object(context)?;
     let missing: String = ["id", "permissionMode", "resource"]
         .iter()
@@ -132,7 +132,7 @@ fn parse(context: &Context<'_>) -> Result<PermissionDefinition> {
         mode,
         mode_name: mode_name.to_owned(),
         resource: resource.to_owned(),
-        escaped: access::is_escaped(context.account(), resource, partition_key.as_ref()),
+        escaped: access::is_escaped(context.account(), resource, partition_key.as_ref()).await,
         partition_key,
     })
 }

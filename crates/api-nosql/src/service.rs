@@ -12,6 +12,7 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -158,7 +159,7 @@ impl Service {
                 }
                 Ok(action) => {
                     operation = action.name();
-                    match self.admit(action, &parts.method, path, &parts.headers, now_ms) {
+                    match self.admit(action, &parts.method, path, &parts.headers, now_ms).await {
                         Err(error) => Err(error),
                         Ok((principal, limits)) => {
                             let deadline = started.checked_add(self.config.request_time);
@@ -223,7 +224,8 @@ impl Service {
     }
 
     /// The refusal of a request that can be refused without its body, in the same words: nobody who is not known keeps the
-    /// server waiting for one.
+    /// server waiting for one. Whether a grant covers an item may be a question for a partition elsewhere; such a request is
+    /// judged when it is there.
     fn refused_head(&self, parts: &http::request::Parts, connection: &Connection) -> Option<Answered> {
         let started = Instant::now();
         let now_ms = self.account.env().now_ms();
@@ -235,7 +237,7 @@ impl Service {
                 Err(error) => self.recognise(method, &path, headers, now_ms).and(Err(error)),
                 Ok(action) => {
                     operation = action.name();
-                    self.admit(action, method, &path, headers, now_ms).map(drop)
+                    at_once(pin!(self.admit(action, method, &path, headers, now_ms)))?.map(drop)
                 }
             },
         };
@@ -261,7 +263,7 @@ impl Service {
     }
 
     /// Who asks, and within which limits.
-    fn admit(
+    async fn admit(
         &self,
         action: Action,
         method: &Method,
@@ -270,7 +272,8 @@ impl Service {
         now_ms: u64,
     ) -> Result<(Principal, Limits)> {
         let principal = self.recognise(method, path, headers, now_ms)?;
-        let limits = access::permit(&self.account, &principal, &access::Request { action, path, headers })?;
+        let limits =
+            access::permit(&self.account, &principal, &access::Request { action, path, headers }).await?;
         Ok((principal, limits))
     }
 
@@ -335,6 +338,14 @@ impl Service {
             started: httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now_ms)),
         };
         answer.body(error.body(&facts))
+    }
+}
+
+/// What comes of work that has nothing to wait for.
+fn at_once<T>(work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    match work.poll(&mut std::task::Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
     }
 }
 

@@ -186,7 +186,7 @@ impl Fixture {
     }
 
     fn permit(&self, principal: &str, demand: Demand, subject: &str) -> Result<Limits, Denied> {
-        permit(&self.account, &self.principal(principal), demand, || self.subject(subject))
+        wait(permit(&self.account, &self.principal(principal), demand, || self.subject(subject)))
     }
 
     fn sign(&self, principal: &str, demand: Demand, subject: &str) -> &'static str {
@@ -283,7 +283,7 @@ fn the_subject_is_asked_for_only_if_it_matters() {
     for (name, demand) in
         [("primary", write), ("primary_readonly", read), ("primary_readonly", write), ("key_read", write)]
     {
-        let _ = permit(&fixture.account, &fixture.principal(name), demand, || panic!("{name}"));
+        let _ = wait(permit(&fixture.account, &fixture.principal(name), demand, || panic!("{name}")));
     }
 }
 
@@ -320,7 +320,7 @@ fn a_prefix_of_a_hierarchical_key_opens_what_lies_under_it() {
     let under_key = Demand { reach: Reach::UnderKey, reads: false };
     let permitted = |key: &str| {
         let subject = format!("d/h key={key}");
-        permit(&fixture.account, &tenant, under_key, || fixture.subject(&subject))
+        wait(permit(&fixture.account, &tenant, under_key, || fixture.subject(&subject)))
     };
     assert!(permitted(r#"["t","u"]"#).is_ok() && permitted(r#"["t"]"#).is_ok());
     assert_eq!(permitted(r#"["s","t"]"#), Err(Denied::Insufficient));

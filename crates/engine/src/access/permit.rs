@@ -28,7 +28,6 @@ use super::limits::{Denied, Limits};
 use super::resource::{Part, Resource, ResourceName};
 use super::users::PermissionMode;
 use crate::account::Account;
-use crate::block_on;
 use crate::container::Container;
 use crate::script::ScriptKind;
 
@@ -110,7 +109,10 @@ pub struct Subject<'t> {
 }
 
 /// `Ok` when the principal may go on, within the limits. The subject is asked for only if it matters.
-pub fn permit<'t>(
+///
+/// Whoever holds a key is answered at once. A grant may have to be compared with an item that is asked for by its number,
+/// whose partition knows its key and id.
+pub async fn permit<'t>(
     account: &Account,
     principal: &Principal,
     demand: Demand,
@@ -132,29 +134,32 @@ pub fn permit<'t>(
         // What they describe is changed under other reaches.
         Reach::Properties if !demand.reads => Err(Denied::Insufficient),
         _ if grant.mode == PermissionMode::Read && !demand.reads => Err(Denied::Insufficient),
-        reach => covered(account, grant, reach, &subject()),
+        reach => covered(account, grant, reach, &subject()).await,
     }
 }
 
 /// The limits under which the grant covers the subject.
-fn covered(account: &Account, grant: &Grant, reach: Reach, subject: &Subject<'_>) -> Result<Limits, Denied> {
+async fn covered(
+    account: &Account,
+    grant: &Grant,
+    reach: Reach,
+    subject: &Subject<'_>,
+) -> Result<Limits, Denied> {
     let common = CommonContainer::of(account, grant, &subject.resource).ok_or(Denied::Insufficient)?;
     let limits = Limits::under(grant.partition_key.as_ref());
     let whole = limits.key().is_none();
-    let under_key = || limits.permits_key(&*common.key(subject)?);
+    if needs_key(reach, &grant.resource.part) {
+        limits.permits_key(&*common.key(subject).await?)?;
+    }
     let covers = match (reach, &grant.resource.part) {
         // Clients read these before anything else, with whatever they were granted of the container.
         (Reach::Properties, _) => true,
         (Reach::Container | Reach::Script, Part::Whole) => whole,
         (Reach::Plan | Reach::Batch, Part::Whole) => true,
         (Reach::Feed, Part::Whole) => whole || subject.has_scope,
-        (Reach::UnderKey | Reach::OneItem | Reach::Run, Part::Whole) => {
-            under_key()?;
-            true
-        }
+        (Reach::UnderKey | Reach::OneItem | Reach::Run, Part::Whole) => true,
         (Reach::OneItem, Part::Item(name)) => {
-            under_key()?;
-            if common.is_item(name, subject) {
+            if common.is_item(name, subject).await {
                 return Ok(limits.with_one_item());
             }
             false
@@ -162,13 +167,19 @@ fn covered(account: &Account, grant: &Grant, reach: Reach, subject: &Subject<'_>
         (Reach::Script, Part::Script(kind, name)) => {
             whole && common.is_script(*kind, name, &subject.resource.part)
         }
-        (Reach::Run, Part::Script(kind, name)) => {
-            under_key()?;
-            common.is_script(*kind, name, &subject.resource.part)
-        }
+        (Reach::Run, Part::Script(kind, name)) => common.is_script(*kind, name, &subject.resource.part),
         _ => false,
     };
     if covers { Ok(limits) } else { Err(Denied::Insufficient) }
+}
+
+/// Whether what is reached lies under one key, which must be that of the grant.
+fn needs_key(reach: Reach, granted: &Part<'_>) -> bool {
+    match (reach, granted) {
+        (Reach::UnderKey | Reach::OneItem | Reach::Run, Part::Whole) => true,
+        (Reach::OneItem, Part::Item(_)) | (Reach::Run, Part::Script(..)) => true,
+        _ => false,
+    }
 }
 
 /// The container that both a grant and a request are about.
@@ -200,10 +211,10 @@ impl CommonContainer {
     }
 
     /// The key that the request is under.
-    fn key<'s>(&self, subject: &'s Subject<'_>) -> Result<Cow<'s, PartitionKey>, Denied> {
+    async fn key<'s>(&self, subject: &'s Subject<'_>) -> Result<Cow<'s, PartitionKey>, Denied> {
         match (&subject.item_at, &self.container) {
             (Some((epk, number)), Some(container)) => {
-                let found = block_on(container.item_at(epk, *number));
+                let found = container.item_at(epk, *number).await;
                 found.map(|(key, _)| Cow::Owned(key)).map_err(|_| Denied::Insufficient)
             }
             _ => subject.key.as_ref().map(Cow::Borrowed).ok_or(Denied::KeyUnreadable),
@@ -211,23 +222,22 @@ impl CommonContainer {
     }
 
     /// Whether the request is about the granted item, whichever of its names either of them uses.
-    fn is_item(&self, granted: &ResourceName<'_>, subject: &Subject<'_>) -> bool {
+    async fn is_item(&self, granted: &ResourceName<'_>, subject: &Subject<'_>) -> bool {
         let Part::Item(requested) = &subject.resource.part else { return false };
         let Some(container) = &self.container else { return granted.name == requested.name };
-        let Ok(key) = self.key(subject) else { return false };
+        let Ok(key) = self.key(subject).await else { return false };
         let requested_by_name = subject.resource.container.name == container.name();
-        // Which id a number stands for is known under the key alone; without one there is no such item.
-        let is_called =
-            |number, id: &str| block_on(container.item_id(&key, number)).is_ok_and(|found| found == id);
-        match (
+        let (number, id) = match (
             granted.item_number(container, self.granted_by_name),
             requested.item_number(container, requested_by_name),
         ) {
-            (None, None) => granted.name == requested.name,
-            (Some(granted), Some(requested)) => granted == requested,
-            (None, Some(number)) => is_called(number, &granted.name),
-            (Some(number), None) => is_called(number, &requested.name),
-        }
+            (None, None) => return granted.name == requested.name,
+            (Some(granted), Some(requested)) => return granted == requested,
+            (None, Some(number)) => (number, &granted.name),
+            (Some(number), None) => (number, &requested.name),
+        };
+        // Which id a number stands for is known under the key alone; without one there is no such item.
+        container.item_id(&key, number).await.is_ok_and(|found| found == **id)
     }
 
     /// Whether the request is about the granted script, whichever of its names either of them uses.

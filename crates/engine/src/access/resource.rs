@@ -10,7 +10,6 @@ use std::sync::Arc;
 use orrery_model::PartitionKey;
 
 use crate::account::{Account, Database, Ref};
-use crate::block_on;
 use crate::container::Container;
 use crate::error::Result;
 use crate::item::ReadOptions;
@@ -66,14 +65,15 @@ impl Resource<'_> {
     }
 
     /// Whether there is such a thing; of an item only under a key.
-    pub fn exists(&self, account: &Account, key: Option<&PartitionKey>) -> bool {
+    pub async fn exists(&self, account: &Account, key: Option<&PartitionKey>) -> bool {
         let Some(container) = self.find_container(account) else { return false };
         match &self.part {
             Part::Whole => true,
             Part::Script(kind, name) => name.find_script(&container, *kind).is_some(),
-            Part::Item(name) => key.is_some_and(|key| {
-                block_on(container.read_item(key, &name.name, &ReadOptions::default())).is_ok()
-            }),
+            Part::Item(name) => {
+                let Some(key) = key else { return false };
+                container.read_item(key, &name.name, &ReadOptions::default()).await.is_ok()
+            }
         }
     }
 }
