@@ -175,11 +175,12 @@ async fn covered(
 
 /// Whether what is reached lies under one key, which must be that of the grant.
 fn needs_key(reach: Reach, granted: &Part<'_>) -> bool {
-    match (reach, granted) {
-        (Reach::UnderKey | Reach::OneItem | Reach::Run, Part::Whole) => true,
-        (Reach::OneItem, Part::Item(_)) | (Reach::Run, Part::Script(..)) => true,
-        _ => false,
-    }
+    matches!(
+        (reach, granted),
+        (Reach::UnderKey | Reach::OneItem | Reach::Run, Part::Whole)
+            | (Reach::OneItem, Part::Item(_))
+            | (Reach::Run, Part::Script(..))
+    )
 }
 
 /// The container that both a grant and a request are about.
