@@ -19,7 +19,7 @@ use orrery_engine::{
     Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
     QueryLimits, QueryMetrics, Scope, SystemEnv, Throughput,
 };
-use orrery_query::{DistanceFunction, Prepared, QueryEnv};
+use orrery_query::{DistanceFunction, JsonText, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
 
@@ -152,13 +152,17 @@ fn ask(
                     budget: &Budget::unlimited(),
                     session: &[],
                     system: &NoSystem,
+                    format: &JsonText,
                     timed: false,
                     explained: false,
                     held: None,
                     tuning,
                 };
                 let page = partition.query(&query, &mut |row| {
-                    rows.insert(String::from_utf8_lossy(row).into_owned());
+                    let mut json = Vec::new();
+                    row.write(&mut json)?;
+                    rows.insert(String::from_utf8_lossy(&json).into_owned());
+                    Ok(json.len())
                 });
                 let page = page.map_err(|_| "the query failed")?;
                 metrics.index_entries += page.metrics.index_entries;

@@ -18,7 +18,7 @@ use orrery_engine::{
     Account, Container, ContainerDefinition, Costs, Durability, EngineConfig, KeyKinds, PartitionQuery,
     QueryLimits, Scope, SystemEnv, Throughput,
 };
-use orrery_query::{DistanceFunction, Prepared, QueryEnv};
+use orrery_query::{DistanceFunction, JsonText, Prepared, QueryEnv};
 use orrery_storage::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
 
@@ -122,6 +122,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
     let path = orrery_model::PropertyPath::from_segments(["v"]);
     let env = QueryEnv { vectors: vec![(path, DistanceFunction::Cosine)], ..QueryEnv::default() };
     let prepared = Prepared::new(&query, &[], &env).map_err(|error| error.message)?;
+    let mut json = Vec::new();
     let (before, mut rounds, mut rows, mut loaded) = (cpu_seconds(), 0u32, 0, 0);
     while rounds < 3 || cpu_seconds() - before < SECONDS_PER_QUERY {
         (rows, loaded) = (0, 0);
@@ -142,12 +143,18 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
                     budget: &Budget::unlimited(),
                     session: &[],
                     system: &NoSystem,
+                    format: &JsonText,
                     timed: false,
                     explained: false,
                     held: None,
                     tuning: Costs::default(),
                 },
-                &mut |_| rows += 1,
+                &mut |row| {
+                    json.clear();
+                    row.write(&mut json)?;
+                    rows += 1;
+                    Ok(json.len())
+                },
             );
             loaded += page.map_err(|_| "the query failed")?.metrics.loaded_items;
         }

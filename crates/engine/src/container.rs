@@ -32,7 +32,7 @@ use crate::etag::Etag;
 use crate::feed::{Scope, Span};
 use crate::item::SessionRequirement;
 use crate::partition::{Draft, Drafted, Partition, gone};
-use crate::query::{PartitionQuery, QueryFailure, QueryPage};
+use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
 use crate::ranges::{RangeInfo, RangeMap, Slot};
 use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
@@ -223,12 +223,12 @@ impl Container {
         }
     }
 
-    /// A page of a query over a scope that lies in one partition. Each row is handed out as text.
+    /// A page of a query over a scope that lies in one partition. Each row is handed to `sink`.
     pub fn query_page(
         &self,
         scope: &Scope,
         query: &PartitionQuery<'_>,
-        sink: &mut dyn FnMut(&[u8]),
+        sink: &mut PageSink<'_>,
     ) -> Result<QueryPage, QueryFailure> {
         match self.only_partition_of(scope)? {
             Some(partition) => partition.query(query, sink),

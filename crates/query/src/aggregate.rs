@@ -167,6 +167,52 @@ impl Accumulator {
         }
     }
 
+    /// Adds what another accumulator of the same aggregate has come to, as if its values had come after these, and says how
+    /// much more is held because of it.
+    pub fn absorb(&mut self, other: Accumulator, meter: &Meter) -> Result<usize, SqlError> {
+        match (self, other) {
+            (Accumulator::Count(count), Accumulator::Count(more))
+            | (Accumulator::CountIf(count), Accumulator::CountIf(more)) => {
+                *count = count.saturating_add(more);
+            }
+            (Accumulator::Sum(state, _), Accumulator::Sum(more, _)) => {
+                *state = match (state.take(), more) {
+                    (Some((sum, count)), Some((more, counted))) => Some((add(sum, more), count + counted)),
+                    _ => None,
+                };
+            }
+            (Accumulator::Extreme(state, _), Accumulator::Extreme(None, _)) => *state = None,
+            (extreme @ Accumulator::Extreme(..), Accumulator::Extreme(Some(Some(best)), _)) => {
+                return extreme.add(&Eval::from_constant(&best), meter);
+            }
+            (list @ Accumulator::List(..), Accumulator::List(values, _)) => {
+                let mut bytes = 0;
+                for value in &values {
+                    bytes += list.add(&Eval::from_constant(value), meter)?;
+                }
+                return Ok(bytes);
+            }
+            // Nothing came to the other one, or it is of another query.
+            _ => {}
+        }
+        Ok(0)
+    }
+
+    /// The memory that it takes.
+    pub fn size_bytes(&self) -> usize {
+        let held = match self {
+            Accumulator::Extreme(Some(Some(best)), _) => value_bytes(best),
+            Accumulator::List(values, seen) => {
+                let copies = if seen.is_some() { 2 } else { 1 };
+                let one =
+                    |value: &Value| copies * (size_of::<Value>() + value_bytes(value)) + ROW_OVERHEAD_BYTES;
+                values.iter().map(one).sum()
+            }
+            _ => 0,
+        };
+        size_of::<Accumulator>() + held
+    }
+
     pub fn result(self) -> Value {
         match self {
             Accumulator::Count(count) | Accumulator::CountIf(count) => Value::Number(Number::Int(count)),

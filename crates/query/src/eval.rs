@@ -593,6 +593,38 @@ impl Groups {
         self.begin(grouping, number, keys, &frame.meter)
     }
 
+    /// The groups as they are, in the order of the first row in each.
+    pub fn into_parts(self) -> Vec<GroupPart> {
+        let Groups { index, groups, .. } = self;
+        let part =
+            |Group { first, keys, accumulators }| (first, GroupPart { key: Vec::new(), keys, accumulators });
+        let mut parts: Vec<(u64, GroupPart)> = groups.into_iter().map(part).collect();
+        for (key, at) in index {
+            parts[at].1.key = key;
+        }
+        parts.sort_by_key(|(first, _)| *first);
+        parts.into_iter().map(|(_, part)| part).collect()
+    }
+
+    /// Adds a part of a group. Groups come out in the order in which they were first added.
+    pub fn absorb(&mut self, part: GroupPart, meter: &Meter) -> Result<(), SqlError> {
+        let GroupPart { key, keys, accumulators } = part;
+        let known = if keys.is_empty() { Some(0) } else { self.index.get(&key).copied() };
+        if let Some(group) = known.and_then(|at| self.groups.get_mut(at)) {
+            for (into, from) in group.accumulators.iter_mut().zip(accumulators) {
+                self.held += into.absorb(from, meter)?;
+            }
+            return Ok(());
+        }
+        let bytes = part_bytes(&key, &keys, &accumulators);
+        meter.take(bytes)?;
+        self.held += bytes;
+        let first = self.groups.len();
+        self.index.insert(key, first);
+        self.groups.push(Group { first: first as u64, keys, accumulators });
+        Ok(())
+    }
+
     /// First number, keys and aggregate results of each group, in the order of the first.
     pub fn into_results(mut self) -> impl Iterator<Item = (u64, Vec<Value>, Vec<Value>)> {
         self.groups.sort_by_key(|group| group.first);
@@ -601,6 +633,28 @@ impl Groups {
             (group.first, group.keys, results)
         })
     }
+}
+
+/// What one share of a query has found out about one group: its keys, and how far its aggregates have come.
+#[derive(Debug)]
+pub struct GroupPart {
+    /// Equal for equal groups.
+    key: Vec<u8>,
+    keys: Vec<Value>,
+    accumulators: Vec<Accumulator>,
+}
+
+impl GroupPart {
+    /// The memory that it takes.
+    pub fn size_bytes(&self) -> usize {
+        part_bytes(&self.key, &self.keys, &self.accumulators)
+    }
+}
+
+fn part_bytes(key: &[u8], keys: &[Value], accumulators: &[Accumulator]) -> usize {
+    let keys: usize = keys.iter().map(|key| size_of::<Value>() + value_bytes(key)).sum();
+    let states: usize = accumulators.iter().map(Accumulator::size_bytes).sum();
+    key.len() + keys + states + ROW_OVERHEAD_BYTES
 }
 
 fn fresh(grouping: &Grouping) -> Vec<Accumulator> {

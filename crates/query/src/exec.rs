@@ -1,9 +1,12 @@
 //! Execution: items in, rows out, without any input or output of its own.
 //!
-//! The caller pushes items in whatever order its storage yields them and gets rows through a sink, as
-//! JSON. Plans that only filter and project emit rows at once; sorting, grouping and aggregates hold what
+//! The caller pushes items in whatever order its storage yields them and gets each [`Row`] through a sink, which writes it
+//! down. Plans that only filter and project emit rows at once; sorting, grouping and aggregates hold what
 //! they must, within the budget of the request, and emit in `finish`. Either side can stop: the sink when its page
 //! is full, the execution when TOP or LIMIT is reached.
+//!
+//! The partial form of a query (`partial`) is executed the same way: its sorted rows tell where they stand, and its groups
+//! come as they are, for [`Execution::absorb`] of another execution to put together.
 //!
 //! Items may come in any order. Each has a number by which equal rows are told apart: rows with equal sort keys
 //! come out by number, and groups by the lowest number in them, so that the result does not depend on the order in
@@ -24,11 +27,11 @@ use orrery_sql::SqlError;
 use crate::compare::canonical_key;
 use crate::compile::{ITEM_SLOT, OrderKey};
 use crate::direct::Direct;
-use crate::eval::{Frame, Groups, bind_group};
-use crate::limits::{ROW_BYTES_MAX, ROW_OVERHEAD_BYTES};
+use crate::eval::{Frame, GroupPart, Groups, bind_group};
+use crate::limits::ROW_OVERHEAD_BYTES;
 use crate::meter::Meter;
 use crate::node::Grouping;
-use crate::output::write_json;
+use crate::output::{Content, JsonText, Row, RowFormat};
 use crate::prepared::Prepared;
 use crate::rank::{RankState, Signal};
 use crate::row::RowView;
@@ -62,12 +65,13 @@ pub struct SortPosition {
     pub rows: u64,
 }
 
-/// Takes one row of JSON text; answers whether it wants another.
-pub type Sink<'s> = dyn FnMut(&[u8]) -> Flow + 's;
+/// Takes one row; answers whether it wants another, or why it could not be written.
+pub type Sink<'s> = dyn FnMut(Row<'_>) -> Result<Flow, SqlError> + 's;
 
 pub struct Execution<'p> {
     prepared: &'p Prepared,
     meter: Rc<Meter>,
+    format: &'p dyn RowFormat,
     /// Rows that passed everything but OFFSET, LIMIT and TOP.
     passed: u64,
     /// Rows to swallow because they were delivered before.
@@ -110,13 +114,17 @@ pub struct Execution<'p> {
 struct SortedRow {
     keys: Vec<Value>,
     number: u64,
-    json: Vec<u8>,
+    /// In the format of the execution.
+    written: Vec<u8>,
+    mark: Vec<u8>,
+    carried: Vec<Value>,
 }
 
 impl SortedRow {
     fn size_bytes(&self) -> usize {
         let keys: usize = self.keys.iter().map(|key| size_of::<Value>() + value_bytes(key)).sum();
-        self.json.len() + keys + ROW_OVERHEAD_BYTES
+        let carried = self.carried.len() * size_of::<Value>();
+        self.written.len() + keys + self.mark.len() + carried + ROW_OVERHEAD_BYTES
     }
 }
 
@@ -126,6 +134,7 @@ impl<'p> Execution<'p> {
         Execution {
             prepared,
             meter: Rc::default(),
+            format: &JsonText,
             passed: 0,
             swallow: 0,
             seen: HashSet::new(),
@@ -171,6 +180,27 @@ impl<'p> Execution<'p> {
     pub fn within(mut self, meter: &Rc<Meter>) -> Execution<'p> {
         self.meter = Rc::clone(meter);
         self
+    }
+
+    /// Writes rows that must wait in this format; JSON text, unless told.
+    pub fn written_as(mut self, format: &'p dyn RowFormat) -> Execution<'p> {
+        self.format = format;
+        self
+    }
+
+    /// Adds a part of a group that another execution has found. Groups come out in the order in which they were first added.
+    pub fn absorb(&mut self, part: GroupPart) -> Result<(), SqlError> {
+        match &mut self.groups {
+            Some(groups) => groups.absorb(part, &self.meter),
+            None => Err(SqlError::whole("", "A query without groups was given a part of one.")),
+        }
+    }
+
+    /// What the aggregates of a query without group keys come to, in their order.
+    pub(crate) fn into_totals(self) -> Vec<Value> {
+        self.groups
+            .and_then(|groups| groups.into_results().next())
+            .map_or_else(Vec::new, |(.., results)| results)
     }
 
     /// Says that items will come in the order of the sort keys, equal ones by number: rows are emitted at once.
@@ -369,6 +399,14 @@ impl<'p> Execution<'p> {
         if let Some(after) = &self.after {
             let place =
                 compare_keys(&keys, &after.keys, &compiled.order).then(self.number.cmp(&after.number));
+            // Values that are no row were not counted as rows of the item either.
+            if place.is_eq()
+                && compiled.plan.value
+                && compiled.plan.sources.len() > 1
+                && frame.eval(&compiled.plan.projection)?.is_undefined()
+            {
+                return Ok(Flow::More);
+            }
             if place.is_lt() || place.is_eq() && self.after_rows < after.rows {
                 self.after_rows += u64::from(place.is_eq());
                 // Only orders that an index of values does not have ask for this count.
@@ -391,31 +429,32 @@ impl<'p> Execution<'p> {
             return Ok(Flow::More);
         }
         (self.keyed, self.keyless) = (self.keyed + u64::from(keyed), self.keyless + u64::from(!keyed));
-        if compiled.plan.distinct {
+        let mut mark = Vec::new();
+        if compiled.plan.distinct || compiled.marked {
             let key = canonical_key(&row);
-            let size = key.len();
-            if !self.seen.insert(key) {
-                return Ok(Flow::More);
+            if compiled.marked {
+                mark.clone_from(&key);
             }
-            self.meter.take(size + ROW_OVERHEAD_BYTES)?;
+            if compiled.plan.distinct {
+                let size = key.len();
+                if !self.seen.insert(key) {
+                    return Ok(Flow::More);
+                }
+                self.meter.take(size + ROW_OVERHEAD_BYTES)?;
+            }
+        }
+        let mut carried = Vec::with_capacity(compiled.carried.len());
+        for node in &compiled.carried {
+            carried.push(frame.eval(node)?.to_value());
         }
         if compiled.rank.is_none() && (compiled.order.is_empty() || self.presorted) {
-            let mut json = std::mem::take(&mut self.scratch);
-            json.clear();
-            write_json(&row, &mut json, ROW_BYTES_MAX)?;
-            if json.capacity() > self.scratch_bytes {
-                self.meter.take(json.capacity() - self.scratch_bytes)?;
-                self.scratch_bytes = json.capacity();
-            }
             self.counted(keys);
-            let flow = self.emit(&json, sink);
-            self.scratch = json;
-            return Ok(flow);
+            return self.emit(Content::Value(&row, self.format), &mark, &carried, sink);
         }
-        let mut json = Vec::new();
-        write_json(&row, &mut json, ROW_BYTES_MAX)?;
-        json.shrink_to_fit();
-        let row = SortedRow { keys, number: self.number, json };
+        let mut written = Vec::new();
+        self.format.write(&row, &mut written)?;
+        written.shrink_to_fit();
+        let row = SortedRow { keys, number: self.number, written, mark, carried };
         self.meter.take(row.size_bytes() + size_of_val(signals))?;
         self.sorted.push(row);
         if compiled.rank.is_some() {
@@ -478,24 +517,45 @@ impl<'p> Execution<'p> {
         !waiting && self.wanted().is_some_and(|wanted| self.passed >= wanted)
     }
 
-    fn emit(&mut self, json: &[u8], sink: &mut Sink<'_>) -> Flow {
+    fn emit(
+        &mut self,
+        content: Content<'_>,
+        mark: &[u8],
+        carried: &[Value],
+        sink: &mut Sink<'_>,
+    ) -> Result<Flow, SqlError> {
         if self.wanted().is_some_and(|wanted| self.passed >= wanted) {
-            return Flow::Stop;
+            return Ok(Flow::Stop);
         }
         self.passed += 1;
         if self.passed <= self.prepared.compiled.offset.unwrap_or(0) {
-            return Flow::More;
+            self.check(&content)?;
+            return Ok(Flow::More);
         }
         self.item_rows += 1;
         let mut flow = Flow::More;
         if self.swallow > 0 {
+            self.check(&content)?;
             self.swallow -= 1;
         } else {
             self.delivered += 1;
-            flow = sink(json);
+            flow = sink(Row { content, place: self.last.as_ref(), mark, carried })?;
         }
         // The last row that counts is known to be the last.
-        if self.wanted().is_some_and(|wanted| self.passed >= wanted) { Flow::Stop } else { flow }
+        Ok(if self.wanted().is_some_and(|wanted| self.passed >= wanted) { Flow::Stop } else { flow })
+    }
+
+    /// A row that cannot be written is an error of the query, also where nobody gets to see it.
+    fn check(&mut self, content: &Content<'_>) -> Result<(), SqlError> {
+        if let Content::Value(row, format) = content {
+            self.scratch.clear();
+            format.write(row, &mut self.scratch)?;
+            if self.scratch.capacity() > self.scratch_bytes {
+                self.meter.take(self.scratch.capacity() - self.scratch_bytes)?;
+                self.scratch_bytes = self.scratch.capacity();
+            }
+        }
+        Ok(())
     }
 
     /// No more items: emits what had to wait.
@@ -509,6 +569,15 @@ impl<'p> Execution<'p> {
                 self.done = self.prepared.needs().is_resumable();
                 return Ok(flow);
             }
+        }
+        if self.prepared.compiled.groups_apart {
+            let parts = self.groups.take().map(Groups::into_parts).into_iter().flatten();
+            for part in parts {
+                self.delivered += 1;
+                sink(Row { content: Content::Group(Box::new(part)), ..Row::written(&[]) })?;
+            }
+            self.done = true;
+            return Ok(Flow::More);
         }
         if let (Some(grouping), Some(groups)) = (&self.prepared.compiled.plan.grouping, self.groups.take()) {
             let prepared = self.prepared;
@@ -544,7 +613,7 @@ impl<'p> Execution<'p> {
         while let Some(row) = rows.next() {
             self.number = row.number;
             self.counted(row.keys);
-            if self.emit(&row.json, sink) == Flow::Stop {
+            if self.emit(Content::Written(&row.written), &row.mark, &row.carried, sink)? == Flow::Stop {
                 self.done = rows.len() == 0;
                 return Ok(Flow::Stop);
             }
@@ -557,7 +626,7 @@ impl<'p> Execution<'p> {
 /// Rows a limited sort holds at least before it drops the worst; sorting a few at a time would cost more.
 const SORTED_ROWS_SLACK: u64 = 256;
 
-fn compare_keys(left: &[Value], right: &[Value], order: &[OrderKey]) -> Ordering {
+pub(crate) fn compare_keys(left: &[Value], right: &[Value], order: &[OrderKey]) -> Ordering {
     for ((left, right), key) in left.iter().zip(right).zip(order) {
         let by_key = left.compare(right);
         let by_key = if key.descending { by_key.reverse() } else { by_key };
@@ -583,16 +652,12 @@ pub fn run_within<'r>(
     meter: &Rc<Meter>,
 ) -> Result<Vec<Vec<u8>>, SqlError> {
     let mut output = Vec::new();
-    let mut exceeded = None;
-    let mut sink = |json: &[u8]| match meter.take(json.len() + ROW_OVERHEAD_BYTES) {
-        Ok(()) => {
-            output.push(json.to_vec());
-            Flow::More
-        }
-        Err(error) => {
-            exceeded = Some(error);
-            Flow::Stop
-        }
+    let mut sink = |row: Row<'_>| {
+        let mut written = Vec::new();
+        row.write(&mut written)?;
+        meter.take(written.capacity() + ROW_OVERHEAD_BYTES)?;
+        output.push(written);
+        Ok(Flow::More)
     };
     let mut execution = Execution::new(prepared).within(meter);
     for row in rows {
@@ -601,5 +666,5 @@ pub fn run_within<'r>(
         }
     }
     execution.finish(&mut sink)?;
-    exceeded.map_or(Ok(output), |exceeded| Err(exceeded.into()))
+    Ok(output)
 }

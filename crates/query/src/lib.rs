@@ -1,7 +1,7 @@
 //! Queries over items: compiling, evaluating and executing, without any input or output.
 //!
 //! [`Prepared::new`] compiles a parsed query with its parameters; an [`Execution`] takes items one by one
-//! and hands out rows as JSON. Nothing here knows where items are stored, how pages travel, or what an
+//! and hands out rows of borrowed values. Nothing here knows where items are stored, how pages travel, or what an
 //! index is: the naive evaluator in this crate says what a query means, and whatever is faster must agree
 //! with it.
 //!
@@ -40,6 +40,7 @@ mod meter;
 mod node;
 mod operators;
 mod output;
+mod partial;
 pub mod plan;
 mod prepared;
 mod rank;
@@ -50,10 +51,12 @@ mod value;
 pub use aggregate::AggregateKind;
 pub use context::Context;
 pub use env::{ComputedProperty, DistanceFunction, QueryEnv, Udfs};
+pub use eval::GroupPart;
 pub use exec::{Execution, Flow, Progress, Sink, SortPosition, run_all, run_within};
 pub use language::{ANALYSER, Language};
 pub use like::LikePattern;
 pub use meter::Meter;
+pub use output::{JsonText, Row, RowFormat, Rows, StoredForm};
 pub use prepared::{Prepared, QueryShape, Selected};
 pub use row::{RowView, SystemMembers};
 pub use value::{Eval, Type};

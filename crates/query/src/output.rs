@@ -1,19 +1,192 @@
-//! Result rows as JSON text.
+//! Rows on their way out, and how they are written.
 //!
-//! Undefined members and elements are left out. A NaN or infinity that reaches a result is refused, as
-//! JSON cannot spell it; inside a query they are legal.
+//! An execution hands out a [`Row`]: a value that still lies in the item, the query or the frame it was computed in. Whoever
+//! takes it writes it down in the form that its protocol speaks, straight into the buffer it is sent from. Rows that must
+//! wait, to be sorted or for a page that nobody has asked for yet, are written in that form at once ([`RowFormat`]) and
+//! handed out as the bytes they have become, so that no row is ever written twice.
+//!
+//! What JSON cannot hold (NaN and the infinities) is refused by [`JsonText`] when a row is written, with the service's
+//! error; undefined members and elements are left out. Inside a query all of these are legal.
 
 use orrery_budget::Exceeded;
-use orrery_model::{Number, NumberStyle, write_json_number, write_json_string};
+use orrery_model::{Number, NumberStyle, Value, write_json_number, write_json_string};
 use orrery_sql::SqlError;
 
+use crate::eval::GroupPart;
+use crate::exec::SortPosition;
+use crate::limits::ROW_BYTES_MAX;
 use crate::value::Eval;
 
-/// Appends `value` as JSON. A value of many parts ends where `out` has become longer than `limit_bytes`; each of the
-/// parts is no longer than an item or the query.
-pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, limit_bytes: usize) -> Result<(), SqlError> {
-    if out.len() > limit_bytes {
-        return Err(Exceeded::Answer { limit_bytes }.into());
+/// The form in which the rows of a result are written.
+pub trait RowFormat: Sync {
+    /// Appends one row. After an error it does not matter what was appended.
+    fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError>;
+}
+
+/// Rows as JSON text, as the SQL API sends them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JsonText;
+
+impl RowFormat for JsonText {
+    fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let end = out.len() + ROW_BYTES_MAX;
+        write_json(row, out, end)
+    }
+}
+
+/// Rows in the stored document form, which keeps every type apart; undefined is `null` there, as it is in JSON.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoredForm;
+
+impl RowFormat for StoredForm {
+    fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let value = match row.to_value() {
+            Value::Undefined => Value::Null,
+            value => value,
+        };
+        let document = value.to_document();
+        if document.len() > ROW_BYTES_MAX {
+            return Err(too_long());
+        }
+        out.extend_from_slice(&document);
+        Ok(())
+    }
+}
+
+/// One row of a result, or one group of a partial result.
+pub struct Row<'r> {
+    pub(crate) content: Content<'r>,
+    /// Where the row stands, in a sorted result.
+    pub place: Option<&'r SortPosition>,
+    /// Bytes that are equal for equal rows, where a merge drops duplicates; else empty.
+    pub mark: &'r [u8],
+    /// Values that a merge has asked for beside the row (see `Prepared::partial`).
+    pub carried: &'r [Value],
+}
+
+pub(crate) enum Content<'r> {
+    Value(&'r Eval<'r>, &'r dyn RowFormat),
+    Written(&'r [u8]),
+    Group(Box<GroupPart>),
+}
+
+impl<'r> Row<'r> {
+    /// A row that was written before.
+    pub fn written(bytes: &'r [u8]) -> Row<'r> {
+        Row { content: Content::Written(bytes), place: None, mark: &[], carried: &[] }
+    }
+
+    /// Appends the row in the format of its execution. A group is no row.
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        match &self.content {
+            Content::Value(value, format) => format.write(value, out),
+            Content::Written(bytes) => {
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+            Content::Group(_) => Err(SqlError::whole("", "A part of a group has no row yet.")),
+        }
+    }
+
+    pub fn is_group(&self) -> bool {
+        matches!(self.content, Content::Group(_))
+    }
+
+    /// The group, of a partial result.
+    pub fn into_group(self) -> Option<GroupPart> {
+        match self.content {
+            Content::Group(group) => Some(*group),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Row<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.content {
+            Content::Value(value, _) => write!(out, "Row({value:?})"),
+            Content::Written(bytes) => write!(out, "Row({})", String::from_utf8_lossy(bytes)),
+            Content::Group(group) => write!(out, "Row({group:?})"),
+        }
+    }
+}
+
+/// Rows that were written, one after the other in one buffer with a comma between them.
+///
+/// The buffer may begin with what goes before the rows, so that an answer of JSON text needs no further copy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    bytes: Vec<u8>,
+    /// Where the first row begins.
+    start: usize,
+    ends: Vec<usize>,
+}
+
+impl Rows {
+    /// No rows, behind what an answer begins with.
+    pub fn behind(bytes: Vec<u8>) -> Rows {
+        Rows { start: bytes.len(), bytes, ends: Vec::new() }
+    }
+
+    pub fn push(&mut self, row: &[u8]) {
+        self.separate();
+        self.bytes.extend_from_slice(row);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Writes a row, and says how long it is.
+    pub fn write(&mut self, row: &Row<'_>) -> Result<usize, SqlError> {
+        let before = self.bytes.len();
+        self.separate();
+        let start = self.bytes.len();
+        if let Err(error) = row.write(&mut self.bytes) {
+            self.bytes.truncate(before);
+            return Err(error);
+        }
+        self.ends.push(self.bytes.len());
+        Ok(self.bytes.len() - start)
+    }
+
+    fn separate(&mut self) {
+        if !self.ends.is_empty() {
+            self.bytes.push(b',');
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all rows.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len() - self.start - self.ends.len().saturating_sub(1)
+    }
+
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        let start = if at == 0 { self.start } else { self.ends[at - 1] + 1 };
+        Some(&self.bytes[start..end])
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).filter_map(|at| self.get(at))
+    }
+
+    /// All rows with a comma between them, behind what the buffer began with.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Appends `value` as JSON. A value of many parts ends where `out` has become longer than `end`; each of the parts is no
+/// longer than an item or the query.
+pub(crate) fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, end: usize) -> Result<(), SqlError> {
+    if out.len() > end {
+        return Err(too_long());
     }
     match value {
         Eval::Undefined | Eval::Null => out.extend_from_slice(b"null"),
@@ -29,7 +202,7 @@ pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, limit_bytes: usize) -> Re
             let mut first = true;
             for element in elements.iter().filter(|element| !element.is_undefined()) {
                 separate(&mut first, out);
-                write_json(element, out, limit_bytes)?;
+                write_json(element, out, end)?;
             }
             out.push(b']');
         }
@@ -40,12 +213,16 @@ pub fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, limit_bytes: usize) -> Re
                 separate(&mut first, out);
                 write_json_string(out, name);
                 out.push(b':');
-                write_json(value, out, limit_bytes)?;
+                write_json(value, out, end)?;
             }
             out.push(b'}');
         }
     }
-    if out.len() > limit_bytes { Err(Exceeded::Answer { limit_bytes }.into()) } else { Ok(()) }
+    if out.len() > end { Err(too_long()) } else { Ok(()) }
+}
+
+fn too_long() -> SqlError {
+    Exceeded::Answer { limit_bytes: ROW_BYTES_MAX }.into()
 }
 
 fn separate(first: &mut bool, out: &mut Vec<u8>) {
@@ -66,4 +243,42 @@ fn write_number(number: Number, out: &mut Vec<u8>) -> Result<(), SqlError> {
     }
     write_json_number(out, number, NumberStyle::Query);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back_one_by_one() {
+        let mut rows = Rows::behind(b"[".to_vec());
+        rows.push(b"1");
+        assert_eq!(rows.write(&Row::written(b"[2,3]")).unwrap(), 5);
+        assert_eq!(rows.iter().collect::<Vec<_>>(), [&b"1"[..], b"[2,3]"]);
+        assert_eq!((rows.len(), rows.size_bytes(), rows.get(2)), (2, 6, None));
+        assert_eq!(rows.into_bytes(), b"[1,[2,3]");
+        assert_eq!(Rows::default().size_bytes(), 0);
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_written_leaves_the_others_alone() {
+        let mut rows = Rows::default();
+        rows.push(b"1");
+        let row = |value| Row { content: Content::Value(value, &JsonText), ..Row::written(b"") };
+        let (refused, taken) =
+            (Eval::array(vec![Eval::integer(1), Eval::double(f64::NAN)]), Eval::double(0.5));
+        assert!(rows.write(&row(&refused)).is_err());
+        rows.write(&row(&taken)).unwrap();
+        assert_eq!(rows.into_bytes(), b"1,0.5");
+    }
+
+    #[test]
+    fn the_stored_form_keeps_what_json_has_no_word_for() {
+        let mut out = Vec::new();
+        let value = Eval::array(vec![Eval::double(f64::INFINITY), Eval::Undefined, Eval::text("a")]);
+        StoredForm.write(&value, &mut out).unwrap();
+        let read = orrery_model::Raw::document(&out).unwrap().to_value();
+        assert_eq!(read.as_array().unwrap().len(), 2);
+        assert_eq!(read.at(0).unwrap().as_number().unwrap().as_f64(), f64::INFINITY);
+    }
 }

@@ -1,5 +1,6 @@
 //! A query made ready to run: compiled, its parameters in place, its shape known.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -9,10 +10,11 @@ use orrery_sql::{Condition, Query, SqlError};
 
 use crate::access::Filter;
 use crate::aggregate::AggregateKind;
-use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT};
+use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT, check_composite};
 use crate::context::Context;
 use crate::env::QueryEnv;
 use crate::eval::Frame;
+use crate::exec::{SortPosition, compare_keys};
 use crate::meter::Meter;
 use crate::node::{Grouping, Node, SourceKind};
 use crate::row::RowView;
@@ -22,8 +24,10 @@ use crate::value::Eval;
 pub struct Prepared {
     pub(crate) compiled: CompiledQuery,
     pub(crate) context: Context,
-    shape: QueryShape,
-    fingerprint: u128,
+    pub(crate) shape: QueryShape,
+    pub(crate) fingerprint: u128,
+    /// Whether its rows are for a merge (see `partial`).
+    pub(crate) partial: bool,
     /// What `filter` found out.
     pub(crate) found: OnceLock<Filter>,
     constant_bytes: usize,
@@ -135,6 +139,7 @@ impl Prepared {
             context,
             shape,
             fingerprint,
+            partial: false,
             found: OnceLock::new(),
             constant_bytes,
             _constants: constants,
@@ -169,6 +174,7 @@ impl Prepared {
             context: Context::new(env),
             shape,
             fingerprint: 0,
+            partial: false,
             found: OnceLock::new(),
             constant_bytes: 0,
             _constants: None,
@@ -183,6 +189,7 @@ impl Prepared {
             context,
             shape,
             fingerprint: self.fingerprint,
+            partial: self.partial,
             found: OnceLock::new(),
             constant_bytes: self.constant_bytes,
             _constants: None,
@@ -218,6 +225,13 @@ impl Prepared {
         })?;
         frame.release_all();
         Ok(matched)
+    }
+
+    /// Why a sort by several paths cannot be served, if no composite index of these has its order.
+    pub fn composite_refusal(&self, env: &QueryEnv) -> Option<SqlError> {
+        (self.compiled.plan.grouping.is_none())
+            .then(|| check_composite(&self.compiled.order, env.composite_indexes.as_deref()).err())
+            .flatten()
     }
 
     /// Why clients could not merge this query over several partitions, if they could not.
@@ -271,6 +285,12 @@ impl Prepared {
                 })
         };
         whole && !plan.distinct && plan.grouping.as_ref().is_some_and(counts)
+    }
+
+    /// Which of two places comes first in the order of this query.
+    pub fn compare_places(&self, left: &SortPosition, right: &SortPosition) -> Ordering {
+        let by_keys = compare_keys(&left.keys, &right.keys, &self.compiled.order);
+        by_keys.then(left.number.cmp(&right.number)).then(left.rows.cmp(&right.rows))
     }
 
     /// How many keys ORDER BY sorts by.

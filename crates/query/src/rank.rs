@@ -5,6 +5,7 @@
 //! ranking of the kept rows, equal scores sharing a rank, and a row's score is the sum of
 //! weight / (60 + rank).
 
+use orrery_model::Value;
 use orrery_sql::SqlError;
 
 use crate::eval::Frame;
@@ -21,8 +22,17 @@ pub(crate) struct Rank {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Component {
-    FullText { path: Node, terms: Vec<String>, language: Language },
-    Vector { node: Node, ascending: bool },
+    FullText {
+        path: Node,
+        terms: Vec<String>,
+        /// The terms as they were given, those among them that say how far a word may differ.
+        given: Vec<Value>,
+        language: Language,
+    },
+    Vector {
+        node: Node,
+        ascending: bool,
+    },
 }
 
 /// The constant of reciprocal rank fusion.

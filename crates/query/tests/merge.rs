@@ -1,18 +1,19 @@
 //! Merged answers of several shares must be what one partition after the other would answer, for any page size, any
 //! page size of the shares and any number of them, and also when every page is a request of its own.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use orrery_budget::Budget;
 
-use orrery_model::{
-    KeyKind, KeyVersion, ParseOptions, PartitionKeyDefinition, PropertyPath, Raw, parse_json,
-};
+use orrery_model::{NumberStyle, ParseOptions, PropertyPath, Raw, parse_json};
 use orrery_query::merge::{
-    self, Ask, HeldRows, MergeError, MergePosition, Merged, PageSize, Rows, SharePage, Shares,
+    Ask, EVERY_ROW, HeldRows, MergeError, MergePlan, MergePosition, Merged, PageSize, SharePage, ShareRows,
+    Shares,
 };
-use orrery_query::plan::{PlanContext, plan};
-use orrery_query::{DistanceFunction, Prepared, QueryEnv, RowView, run_all};
+use orrery_query::{
+    DistanceFunction, Execution, Flow, JsonText, Prepared, QueryEnv, Row, RowFormat, RowView, Rows,
+    SortPosition, StoredForm, run_all,
+};
 use orrery_sql::{SqlError, parse_query};
 
 /// Shares in memory that answer a few rows at a time and remember by counting.
@@ -23,6 +24,9 @@ struct Memory {
     used: usize,
     /// Rows that pages have kept, where they do.
     kept: Option<Vec<Arc<HeldRows>>>,
+    /// Behind which row the present pages of each share began.
+    resumed: Vec<Mutex<Option<(SortPosition, u64)>>>,
+    format: &'static dyn RowFormat,
 }
 
 impl Shares for Memory {
@@ -68,26 +72,72 @@ impl Shares for Memory {
 impl Memory {
     fn answer(&self, ask: &Ask<'_>) -> Result<SharePage, SqlError> {
         let delivered = ask.from.map_or(0, |bytes| usize::from(bytes[0]) * 256 + usize::from(bytes[1]));
-        let all = run(ask.query, &self.shares[ask.share])?;
-        let end = all.len().min(delivered + ask.rows.min(self.page_rows));
-        let mut rows = Rows::default();
-        all[delivered..end].iter().for_each(|row| rows.push(row));
-        let next = (end < all.len()).then(|| vec![(end / 256) as u8, (end % 256) as u8]);
+        let resumed = self.resumed[ask.share].lock().unwrap().clone();
+        let mut execution = match (ask.after, resumed) {
+            (Some((after, passed)), _) => {
+                *self.resumed[ask.share].lock().unwrap() = Some((after.clone(), passed));
+                Execution::resume_sorted(ask.query, passed, after.clone())
+            }
+            // A page that follows one which began behind a row.
+            (None, Some((after, passed))) if ask.from.is_some() => {
+                Execution::resume_sorted(ask.query, passed, after)
+            }
+            _ => Execution::new(ask.query),
+        }
+        .written_as(self.format);
+        let mut seen = 0;
+        let page_rows = if ask.rows == EVERY_ROW { usize::MAX } else { ask.rows.min(self.page_rows) };
+        let mut rows = ShareRows::of(ask.query, Rows::default());
+        let mut more = false;
+        let mut sink = |row: Row<'_>| {
+            seen += 1;
+            if row.is_group() {
+                rows.take(row)?;
+            } else if seen > delivered && rows.len() < page_rows {
+                rows.take(row)?;
+            } else if seen > delivered {
+                more = true;
+            }
+            Ok(Flow::More)
+        };
+        for item in &self.shares[ask.share] {
+            let row = RowView::plain(Raw::document(item).unwrap());
+            if execution.push_numbered(row, number(item), &mut sink)? == Flow::Stop {
+                break;
+            }
+        }
+        execution.finish(&mut sink)?;
+        let end = delivered + rows.len();
+        let next = more.then(|| vec![(end / 256) as u8, (end % 256) as u8]);
         Ok(SharePage { rows, next, ..SharePage::default() })
     }
+
+    fn of(shares: Vec<Vec<Vec<u8>>>) -> Memory {
+        Memory {
+            resumed: shares.iter().map(|_| Mutex::new(None)).collect(),
+            shares,
+            page_rows: 1_000,
+            degree: 1,
+            used: 0,
+            kept: None,
+            format: &JsonText,
+        }
+    }
+}
+
+/// The number of an item, which it keeps whatever becomes of others.
+fn number(item: &[u8]) -> u64 {
+    Raw::document(item).unwrap().get("pk").unwrap().as_number().unwrap().as_i64().unwrap() as u64 + 1
 }
 
 fn run(prepared: &Prepared, items: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SqlError> {
     run_all(prepared, items.iter().map(|item| RowView::plain(Raw::document(item).unwrap())))
 }
 
-fn definition() -> PartitionKeyDefinition {
-    PartitionKeyDefinition {
-        paths: vec![PropertyPath::parse("/pk").unwrap()],
-        kind: KeyKind::Hash,
-        version: KeyVersion::V2,
-        system_key: false,
-    }
+/// The plan of a query, and what it was made from.
+fn planned(text: &str) -> Result<MergePlan, SqlError> {
+    let query = parse_query(text).unwrap();
+    MergePlan::new(&query, &Prepared::new(&query, &[], &env())?, &[], &env())
 }
 
 fn env() -> QueryEnv {
@@ -96,10 +146,8 @@ fn env() -> QueryEnv {
 }
 
 fn merged(text: &str, shares: &mut Memory, size: usize) -> Result<Vec<String>, SqlError> {
-    let (query, env, definition) = (parse_query(text).unwrap(), env(), definition());
-    let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
-    let plan = plan(&query, &[], &context)?;
-    let merged = Merged::new(&query, &[], &env, &plan);
+    let plan = planned(text)?;
+    let merged = Merged::new(&plan).written_as(shares.format);
     let mut all = Vec::new();
     let mut position: Option<MergePosition> = None;
     loop {
@@ -169,6 +217,8 @@ const QUERIES: &[&str] = &[
     "SELECT VALUE c.n FROM c ORDER BY c.n DESC OFFSET 6 LIMIT 12",
     "SELECT VALUE t FROM c JOIN t IN c.tags ORDER BY c.kind",
     "SELECT VALUE c.a FROM c ORDER BY c.kind",
+    "SELECT VALUE t.z FROM c JOIN t IN [c.b, c.a, {z: c.n}, {z: 1}] ORDER BY c.kind",
+    "SELECT DISTINCT c.a FROM c ORDER BY c.a",
     "SELECT DISTINCT VALUE c.a FROM c",
     "SELECT DISTINCT c.kind, c.a FROM c",
     "SELECT DISTINCT TOP 3 c.kind FROM c",
@@ -195,6 +245,8 @@ const QUERIES: &[&str] = &[
     "SELECT UPPER(c.kind) AS k, MAKESET(c.n % 3) AS s FROM c GROUP BY UPPER(c.kind)",
     "SELECT c.kind FROM c GROUP BY c.kind OFFSET 1 LIMIT 2",
     "SELECT TOP 2 c.kind, SUM(c.n) AS s FROM c GROUP BY c.kind",
+    "SELECT c.kind, COUNT(1) AS n FROM c GROUP BY c.kind ORDER BY c.kind DESC",
+    "SELECT DISTINCT VALUE COUNT(1) FROM c GROUP BY c.n",
     "SELECT TOP 8 c.n, VectorDistance(c.v, [1, 2]) AS d FROM c ORDER BY VectorDistance(c.v, [1, 2])",
     "SELECT TOP 70 c.n, VectorDistance(c.v, [1, 2]) AS d FROM c ORDER BY VectorDistance(c.v, [1, 2])",
     "SELECT TOP 8 c.n, c.v FROM c ORDER BY VectorDistance(c.v, [1, 2], false, {distanceFunction: 'euclidean'})",
@@ -221,11 +273,10 @@ fn merged_shares_answer_what_one_partition_after_the_other_answers() {
             let (size, page_rows) = (1 + random.below(7) as usize, 1 + random.below(5) as usize);
             let degree = 1 + random.below(4) as usize;
             let mut shares = Memory {
-                shares: items.clone(),
                 page_rows,
                 degree,
-                used: 0,
                 kept: random.below(2).eq(&1).then(Vec::new),
+                ..Memory::of(items.clone())
             };
             let found = merged(text, &mut shares, size).unwrap();
             assert_eq!(found, expected, "seed {seed}, {text}, pages of {size}, share pages of {page_rows}");
@@ -244,7 +295,7 @@ fn distinct_rows_are_counted_over_all_shares() {
     let distinct =
         Prepared::new(&parse_query("SELECT DISTINCT VALUE c.a FROM c").unwrap(), &[], &env()).unwrap();
     let count = run(&distinct, &all).unwrap().len();
-    let mut shares = Memory { shares: items, page_rows: 2, degree: 2, used: 0, kept: None };
+    let mut shares = Memory { page_rows: 2, degree: 2, ..Memory::of(items) };
     let text = "SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.a FROM c)";
     assert_eq!(merged(text, &mut shares, 10).unwrap(), [count.to_string()]);
     let text = "SELECT COUNT(1) AS n FROM (SELECT DISTINCT VALUE c.a FROM c)";
@@ -274,7 +325,7 @@ fn ranks_of_all_shares_are_those_of_one_partition() {
         let all: Vec<Vec<u8>> = items.iter().flatten().cloned().collect();
         let prepared = Prepared::new(&parse_query(text).unwrap(), &[], &env()).unwrap();
         let expected = run(&prepared, &all).unwrap();
-        let mut shares = Memory { shares: items, page_rows: 5, degree: 2, used: 0, kept: None };
+        let mut shares = Memory { page_rows: 5, degree: 2, ..Memory::of(items) };
         let mut found = merged(text, &mut shares, 4).unwrap();
         // Equal scores may come in any order, so the ranked sets are compared.
         let mut expected: Vec<String> =
@@ -293,11 +344,9 @@ fn rows_that_come_and_go_between_pages_move_no_others() {
     let items: Vec<Vec<Vec<u8>>> =
         (0..3).map(|share| (0..15).map(|n| item(&mut random, share * 100 + n)).collect()).collect();
     let text = "SELECT VALUE c.id FROM c ORDER BY c.kind";
-    let (query, env, definition) = (parse_query(text).unwrap(), env(), definition());
-    let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
-    let plan = plan(&query, &[], &context).unwrap();
-    let merged = Merged::new(&query, &[], &env, &plan);
-    let mut shares = Memory { shares: items.clone(), page_rows: 4, degree: 1, used: 0, kept: None };
+    let plan = planned(text).unwrap();
+    let merged = Merged::new(&plan);
+    let mut shares = Memory { page_rows: 4, degree: 1, ..Memory::of(items.clone()) };
     let whole = merged.page(&mut shares, None, PageSize { rows: 1_000, bytes: 1 << 20 }).unwrap().0;
     let whole: Vec<&[u8]> = whole.iter().collect();
     let (first, next) = merged.page(&mut shares, None, PageSize { rows: 20, bytes: 1 << 20 }).unwrap();
@@ -317,12 +366,9 @@ fn rows_that_come_and_go_between_pages_move_no_others() {
 
 #[test]
 fn a_position_of_another_kind_is_refused() {
-    let query = parse_query("SELECT VALUE COUNT(1) FROM c").unwrap();
-    let (env, definition) = (env(), definition());
-    let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
-    let plan = plan(&query, &[], &context).unwrap();
-    let merged = Merged::new(&query, &[], &env, &plan);
-    let mut shares = Memory { shares: vec![vec![], vec![]], page_rows: 4, degree: 1, used: 0, kept: None };
+    let plan = planned("SELECT VALUE COUNT(1) FROM c").unwrap();
+    let merged = Merged::new(&plan);
+    let mut shares = Memory { page_rows: 4, ..Memory::of(vec![vec![], vec![]]) };
     let foreign = MergePosition::Chain { share: 0, inner: None, passed: 0 };
     let page = merged.page(&mut shares, Some(foreign), PageSize { rows: 9, bytes: 1 << 20 });
     assert!(matches!(page, Err(MergeError::Foreign)));
@@ -332,20 +378,14 @@ fn a_position_of_another_kind_is_refused() {
 fn what_is_only_read_ahead_is_not_used() {
     let mut random = Random(5);
     let items = (0..4).map(|share| (0..9).map(|n| item(&mut random, share * 100 + n)).collect()).collect();
-    let mut shares = Memory { shares: items, page_rows: 50, degree: 4, used: 0, kept: None };
-    let query = parse_query("SELECT * FROM c").unwrap();
-    let (env, definition) = (env(), definition());
-    let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
-    let plan = plan(&query, &[], &context).unwrap();
-    let page =
-        Merged::new(&query, &[], &env, &plan).page(&mut shares, None, PageSize { rows: 5, bytes: 1 << 20 });
+    let mut shares = Memory { page_rows: 50, degree: 4, ..Memory::of(items) };
+    let plan = planned("SELECT * FROM c").unwrap();
+    let page = Merged::new(&plan).page(&mut shares, None, PageSize { rows: 5, bytes: 1 << 20 });
     assert_eq!((page.unwrap().0.len(), shares.used), (5, 1));
 }
 
 #[test]
 fn pages_of_shares_one_by_one_end_with_their_share() {
-    let (env, definition) = (env(), definition());
-    let context = PlanContext { partition_key: &definition, features: merge::features(), env: &env };
     for seed in 1..=40u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let counts: Vec<u64> = (0..1 + random.below(5)).map(|_| random.below(6)).collect();
@@ -362,10 +402,9 @@ fn pages_of_shares_one_by_one_end_with_their_share() {
             ("SELECT VALUE c.pk FROM c OFFSET 2 LIMIT 5", true),
             ("SELECT VALUE c.pk FROM c ORDER BY c.pk", true),
         ] {
-            let query = parse_query(text).unwrap();
-            let plan = plan(&query, &[], &context).unwrap();
-            let one_by_one = Merged::new(&query, &[], &env, &plan).one_by_one();
-            let mut shares = Memory { shares: items.clone(), page_rows: 50, degree, used: 0, kept: None };
+            let plan = planned(text).unwrap();
+            let one_by_one = Merged::new(&plan).one_by_one();
+            let mut shares = Memory { page_rows: 50, degree, ..Memory::of(items.clone()) };
             let (mut found, mut position): (Vec<String>, _) = (Vec::new(), None);
             loop {
                 let page =
@@ -391,7 +430,7 @@ fn pages_of_shares_one_by_one_end_with_their_share() {
                     next => position = next,
                 }
             }
-            let mut shares = Memory { shares: items.clone(), page_rows: 50, degree, used: 0, kept: None };
+            let mut shares = Memory { page_rows: 50, degree, ..Memory::of(items.clone()) };
             assert_eq!(
                 found,
                 merged(text, &mut shares, 1_000).unwrap(),
@@ -411,10 +450,31 @@ fn a_result_that_is_kept_is_made_once() {
         ("SELECT DISTINCT VALUE c.n FROM c", 2),
         ("SELECT TOP 60 c.id FROM c ORDER BY VectorDistance(c.v, [1, 2])", 1),
     ] {
-        let mut shares =
-            Memory { shares: items.clone(), page_rows: 1_000, degree: 3, used: 0, kept: Some(Vec::new()) };
+        let mut shares = Memory { degree: 3, kept: Some(Vec::new()), ..Memory::of(items.clone()) };
         let rows = merged(text, &mut shares, 5).unwrap();
         assert!(rows.len() > 30, "{text}");
         assert!(shares.used <= 3 * runs, "{text}: {} pages of shares", shares.used);
+    }
+}
+
+#[test]
+fn rows_are_merged_in_whatever_form_they_are_written() {
+    let mut random = Random(21);
+    let items: Vec<Vec<Vec<u8>>> =
+        (0..3).map(|share| (0..20).map(|n| item(&mut random, share * 100 + n)).collect()).collect();
+    for text in QUERIES.iter().filter(|text| !text.contains("VectorDistance")) {
+        let mut shares = Memory { page_rows: 4, degree: 2, ..Memory::of(items.clone()) };
+        let expected = merged(text, &mut shares, 3).unwrap();
+        let plan = planned(text).unwrap();
+        let stored = Merged::new(&plan).written_as(&StoredForm);
+        let mut shares = Memory { page_rows: 4, format: &StoredForm, ..Memory::of(items.clone()) };
+        let page = stored.page(&mut shares, None, PageSize { rows: 1_000, bytes: 1 << 20 });
+        let json = |row: &[u8]| {
+            let mut out = Vec::new();
+            Raw::document(row).unwrap().write_json(&mut out, NumberStyle::Query);
+            String::from_utf8(out).unwrap()
+        };
+        let rows: Vec<String> = page.unwrap().0.iter().map(json).collect();
+        assert_eq!(rows, expected, "{text}");
     }
 }

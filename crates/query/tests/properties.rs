@@ -5,7 +5,7 @@ use orrery_model::{
     Value, parse_json,
 };
 use orrery_query::plan::ranges;
-use orrery_query::{Execution, Flow, Prepared, Progress, QueryEnv, RowView, run_all};
+use orrery_query::{Execution, Flow, Prepared, Progress, QueryEnv, Row, RowView, run_all};
 use orrery_sql::parse_query;
 use proptest::prelude::*;
 
@@ -92,9 +92,11 @@ fn paged(prepared: &Prepared, items: &[RowView<'_>], size: usize) -> Vec<Vec<u8>
     loop {
         let mut page = Vec::new();
         let mut execution = Execution::resume(prepared, progress.passed, progress.swallow);
-        let mut sink = |row: &[u8]| {
-            page.push(row.to_vec());
-            if page.len() == size { Flow::Stop } else { Flow::More }
+        let mut sink = |row: Row<'_>| {
+            let mut written = Vec::new();
+            row.write(&mut written)?;
+            page.push(written);
+            Ok(if page.len() == size { Flow::Stop } else { Flow::More })
         };
         let mut stopped = false;
         for (position, item) in items.iter().enumerate().skip(next) {

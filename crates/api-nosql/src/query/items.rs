@@ -15,9 +15,8 @@ use std::sync::OnceLock;
 
 use http::{HeaderValue, StatusCode};
 use orrery_engine::{ResultCachePlace, Scope};
-use orrery_query::merge::{self, MergeError, MergePosition, Merged, PageSize, Rows};
-use orrery_query::plan::QueryPlan;
-use orrery_query::{Prepared, QueryEnv, plan as planning};
+use orrery_query::merge::{MergeError, MergePlan, MergePosition, Merged, PageSize};
+use orrery_query::{QueryEnv, Rows, plan as planning};
 use orrery_sql::SqlError;
 
 use super::partitions::{self, Partitions, Share};
@@ -30,7 +29,7 @@ use crate::config::CrossPartition;
 use crate::errors::{ApiError, Result};
 use crate::headers::{self, Answer};
 use crate::paging::{PAGE_BYTES_MAX, page_items};
-use crate::resource_feed::{close_envelope, open_envelope};
+use crate::resource_feed::close_envelope;
 use crate::service::{Context, Target};
 use crate::{consistency, continuation, items, paging, request_class, scope};
 
@@ -77,8 +76,8 @@ fn page(
     partitions.held_place = plan.as_ref().map(|_| held_place(target, request, scope));
     let merged = match &plan {
         // What names no part of the container is served as the gateway does it: one partition after the other.
-        Some(plan) if !inside => Merged::new(query, &request.parameters, env, plan).one_by_one(),
-        Some(plan) => Merged::new(query, &request.parameters, env, plan),
+        Some(plan) if !inside => Merged::new(plan).one_by_one(),
+        Some(plan) => Merged::new(plan),
         None => Merged::single(prepared),
     };
     if merged.is_sorted() {
@@ -101,7 +100,7 @@ fn page(
             MergeError::Share(error) => error,
         })?;
         let next = next.map(|next| header_of(context, &merged, partitions, mark(), &next));
-        answer(context, partitions, scope, &page, next)
+        answer(context, partitions, scope, page, next)
     };
     // Several partitions have rows to be merged; of one it shows how long it takes.
     if partitions.shares.len() == 1 && plan.is_none() && prepared.is_steady() {
@@ -127,31 +126,33 @@ fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> ResultC
 }
 
 /// Where a query runs, and how its shares are merged if there are several.
-struct Place {
+struct Place<'s> {
     shares: Vec<Share>,
-    plan: Option<QueryPlan>,
+    plan: Option<&'s MergePlan>,
 }
 
-fn place(
+fn place<'s>(
     context: &Context<'_>,
     target: &Target,
-    statement: &Statement,
+    statement: &'s Statement,
     env: &dyn Deref<Target = QueryEnv>,
     scope: &Scope,
-) -> Result<Place> {
+) -> Result<Place<'s>> {
     let Statement { query, request, prepared, ranges, .. } = statement;
     let definition = target.container.definition();
-    let merging = |shares: Vec<Share>| -> Result<Place> {
+    let merging = |shares: Vec<Share>| -> Result<Place<'s>> {
         // The form of a query does not depend on composite indexes; only whether it may be run does.
-        if prepared.order_count() > 1 {
-            Prepared::new(query, &request.parameters, env).map_err(|error| request::failed(&error, false))?;
+        if prepared.order_count() > 1
+            && let Some(refusal) = prepared.composite_refusal(env)
+        {
+            return Err(request::failed(&refusal, false));
         }
         // Where several partitions stand in for one, the client merges. Only the order of its rows is not its business.
         let merged = shares.len() == 1 || scope::is_stand_in(context, scope) && !prepared.needs().order_by;
         if merged && !planning::counts_distinct_rows(query) {
             return Ok(Place { shares, plan: None });
         }
-        let plan = plan::make(target, query, request, env, merge::features())?;
+        let plan = statement.merge_plan(env).map_err(|error| request::failed(error, false))?;
         Ok(Place { shares, plan: Some(plan) })
     };
     if !matches!(scope, Scope::All) {
@@ -174,7 +175,9 @@ fn place(
     match context.service.config.cross_partition {
         CrossPartition::Sdk => plan::check_gateway(context, target, query, request, env)?,
         // What cannot be merged is refused however many partitions there are today.
-        CrossPartition::Server => drop(plan::make(target, query, request, env, merge::features())?),
+        CrossPartition::Server => {
+            statement.merge_plan(env).map_err(|error| request::failed(error, false))?;
+        }
     }
     merging(shares)
 }
@@ -213,29 +216,23 @@ fn answer(
     context: &Context<'_>,
     partitions: &Partitions<'_>,
     scope: &Scope,
-    page: &Rows,
+    page: Rows,
     next: Option<HeaderValue>,
 ) -> Result<Answer> {
     let target = partitions.target;
-    // The rows and their copy; from here on the server holds the body until it is sent.
-    let _held = paging::hold(context, 2 * page.size_bytes())?;
-    let mut body = Vec::with_capacity(page.size_bytes() + page.len() + 128);
-    open_envelope(&mut body, "Documents", target.rid.as_str());
-    for (n, row) in page.iter().enumerate() {
-        if n > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(row);
-    }
-    close_envelope(&mut body, page.len());
+    let (count, size_bytes) = (page.len(), page.size_bytes());
+    // The buffer that the rows were written to is the body. From here on the server holds it until it is sent.
+    let _held = paging::hold(context, size_bytes)?;
+    let mut body = page.into_bytes();
+    close_envelope(&mut body, count);
     let at = items::at(partitions.at());
     let mut answer = items::answer(context, target, StatusCode::OK, at, partitions.figures().charge_ru)
-        .count(page.len())
+        .count(count)
         .set(headers::QUERY_EXECUTION_INFO, EXECUTION_INFO);
     if let Some(next) = next {
         answer = answer.set(headers::CONTINUATION, next);
     }
-    let answer = partitions.insight().told(context, target, scope, page, answer);
+    let answer = partitions.insight().told(context, target, scope, (count, size_bytes), answer);
     Ok(answer.body(body))
 }
 

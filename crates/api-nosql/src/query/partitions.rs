@@ -14,12 +14,13 @@ use orrery_api::Lengthy;
 use orrery_budget::Budget;
 use orrery_engine::{Container, Position, QueryPosition, RequestClass, ResultCache, ResultCachePlace, Scope};
 use orrery_model::Epk;
+use orrery_query::Rows;
 use orrery_query::merge::{Ask, Figures, HeldRows, MergePosition, SharePage, Shares, SortedPosition};
 use orrery_query::plan::QueryRange;
 
 use super::position::{Part, Start};
 use super::query_metrics::Insight;
-use super::share::{Answered, ShareQuery};
+use super::share::{Answered, ShareQuery, no_rows};
 use crate::errors::{ApiError, Plane, Result};
 use crate::request_class;
 use crate::service::{Context, Target};
@@ -185,10 +186,12 @@ impl<'a> Partitions<'a> {
     pub fn go_on(&mut self, start: Start, skips: bool, sorts: bool) -> Option<MergePosition> {
         let (parts, passed) = match start {
             Start::Whole { delivered, held } => return Some(MergePosition::Whole { delivered, held }),
-            Start::Sorted { parts, min, at } => {
-                self.inherit(&parts);
+            Start::Sorted { parts, min, max, at } => {
+                self.inherit(&parts, &[&min, &max]);
+                // The share of the last row, or those that it has become; in what it has become a part of it was cut out.
                 let share = self.shares.iter().position(|share| share.max > min)?;
-                return Some(MergePosition::Sorted(SortedPosition { share, ..at }));
+                let last = self.shares.iter().rposition(|share| share.min < max)?.max(share);
+                return Some(MergePosition::Sorted(SortedPosition { share, last, ..at }));
             }
             Start::Chain { parts, passed } => (parts, passed),
         };
@@ -196,7 +199,7 @@ impl<'a> Partitions<'a> {
         if let ([Share { scope: Scope::Key(_), .. }], [part, ..]) = (&self.shares[..], &parts[..]) {
             return Some(MergePosition::Chain { share: 0, inner: part.inner.clone(), passed });
         }
-        self.inherit(&parts);
+        self.inherit(&parts, &[]);
         let part_of = |share: &Share| part_of(&parts, share);
         let first = self.shares.iter().position(|share| share.min >= parts[0].min)?;
         let taken_over = self.shares.iter().filter(|share| part_of(share).is_some());
@@ -216,12 +219,11 @@ impl<'a> Partitions<'a> {
         Some(MergePosition::Chain { share: first, inner, passed })
     }
 
-    /// Lets every share begin at the position of the part that it has taken over or is in.
-    fn inherit(&mut self, parts: &[Part]) {
-        for part in parts {
-            self.cut(&part.min);
-            self.cut(&part.max);
-        }
+    /// Lets every share begin at the position of the part that it has taken over or is in. Shares are cut where parts end, and
+    /// at these keys besides.
+    fn inherit(&mut self, parts: &[Part], cuts: &[&Epk]) {
+        let ends = parts.iter().flat_map(|part| [&part.min, &part.max]);
+        ends.chain(cuts.iter().copied()).for_each(|at| self.cut(at));
         self.inherited = self.shares.iter().map(|share| part_of(parts, share)?.inner.clone()).collect();
     }
 
@@ -253,6 +255,7 @@ impl<'a> Partitions<'a> {
             MergePosition::Whole { delivered, held } => Start::Whole { delivered: *delivered, held: *held },
             MergePosition::Sorted(at) => {
                 let min = self.shares.get(at.share).map(|share| share.min.clone()).unwrap_or_default();
+                let max = self.shares.get(at.last).map_or_else(Epk::max, |share| share.max.clone());
                 let begun = self.shares.iter().zip(&self.inherited).filter(|(_, inner)| inner.is_some());
                 let mut parts: Vec<Part> = Vec::new();
                 for (share, inner) in begun {
@@ -264,7 +267,7 @@ impl<'a> Partitions<'a> {
                         }
                     }
                 }
-                Start::Sorted { parts, min, at: at.clone() }
+                Start::Sorted { parts, min, max, at: at.clone() }
             }
             MergePosition::Chain { share, inner, passed } => {
                 let inherited = |at: usize| self.inherited.get(at).cloned().flatten();
@@ -327,7 +330,7 @@ impl<'a> Partitions<'a> {
             lengthy: self.lengthy,
             gave_up: (self.gives_up && self.at.is_none()).then_some(&self.gave_up),
         };
-        query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()))
+        query.page(ask.from.or_else(|| self.inherited.get(ask.share)?.as_deref()), ask.after)
     }
 
     /// Lets the request in at the partitions that it now turns to for the first time.
@@ -402,6 +405,10 @@ impl Shares for Partitions<'_> {
 
     fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    fn no_rows(&self) -> Rows {
+        no_rows(self.target)
     }
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>> {

@@ -8,12 +8,14 @@
 //! format (1) · mark of the query (4) · kind (1) · what that kind needs
 //! ```
 
-use orrery_model::{Epk, NumberStyle, Value, murmur3_x64_128, parse_json_value};
+use orrery_engine::query::{decode_keys, encode_keys};
+use orrery_model::{Epk, NumberStyle, Value, murmur3_x64_128};
+use orrery_query::SortPosition;
 use orrery_query::merge::SortedPosition;
 use orrery_sql::Query;
 
 /// The form of what follows; another number is another form.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 const CHAIN: u8 = 1;
 const SORTED: u8 = 2;
 const DELIVERED: u8 = 3;
@@ -74,11 +76,12 @@ pub enum Start {
         parts: Vec<Part>,
         passed: u64,
     },
-    /// `at.share` counts for nothing; `min` says which it was. What lies before the positions of the parts was read before
+    /// `at.share` and `at.last` count for nothing; `[min, max)` says which they were. What lies before the positions of the parts was read before
     /// their partitions were split or merged.
     Sorted {
         parts: Vec<Part>,
         min: Epk,
+        max: Epk,
         at: SortedPosition,
     },
     Whole {
@@ -104,7 +107,7 @@ pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
             out.extend_from_slice(&passed.to_be_bytes());
             out.extend_from_slice(&encode_parts(parts));
         }
-        Start::Sorted { parts, min, at } => {
+        Start::Sorted { parts, min, max, at } => {
             if parts.is_empty() {
                 out.push(SORTED);
             } else {
@@ -112,18 +115,11 @@ pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
                 push_bytes(&mut out, &encode_parts(parts));
             }
             push_bytes(&mut out, min.as_bytes());
-            for number in [at.passed, at.ties, at.repeats] {
+            push_bytes(&mut out, max.as_bytes());
+            for number in [at.passed, at.after.number, at.after.rows] {
                 out.extend_from_slice(&number.to_be_bytes());
             }
-            push_bytes(&mut out, at.rid.as_bytes());
-            for key in &at.keys {
-                // Undefined has no JSON; nothing at all stands for it.
-                let mut text = Vec::new();
-                if !key.is_undefined() {
-                    key.write_json(&mut text, NumberStyle::Query);
-                }
-                push_bytes(&mut out, &text);
-            }
+            out.extend_from_slice(&encode_keys(&at.after.keys));
         }
         Start::Whole { delivered, held } => {
             out.push(DELIVERED);
@@ -151,20 +147,13 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
         }
         SORTED | SORTED_IN_PARTS => {
             let parts = if *kind == SORTED { Vec::new() } else { decode_parts(take_bytes(&mut rest)?)? };
-            let min = take_epk(&mut rest)?;
+            let (min, max) = (take_epk(&mut rest)?, take_epk(&mut rest)?);
             let passed = take_number(&mut rest)?;
-            let ties = take_number(&mut rest)?;
-            let repeats = take_number(&mut rest)?;
-            let rid = String::from_utf8(take_bytes(&mut rest)?.to_vec()).ok()?;
-            let mut keys = Vec::new();
-            while !rest.is_empty() && keys.len() < KEYS_MAX {
-                keys.push(match take_bytes(&mut rest)? {
-                    [] => Value::Undefined,
-                    text => parse_json_value(text).ok()?,
-                });
-            }
-            let at = SortedPosition { share: 0, keys, rid, ties, repeats, passed };
-            rest.is_empty().then_some(Start::Sorted { parts, min, at })
+            let number = take_number(&mut rest)?;
+            let rows = take_number(&mut rest)?;
+            let keys = decode_keys(rest).filter(|keys| keys.len() <= KEYS_MAX)?;
+            let at = SortedPosition { share: 0, last: 0, after: SortPosition { keys, number, rows }, passed };
+            (min < max).then_some(Start::Sorted { parts, min, max, at })
         }
         DELIVERED => {
             let delivered = take_number(&mut rest)?;
@@ -230,22 +219,17 @@ mod tests {
     fn positions() -> Vec<Start> {
         let epk = |text: &str| Epk::from_hex(text).unwrap();
         let part = |min, max, inner| Part { min: epk(min), max: epk(max), inner };
-        let at = SortedPosition {
-            share: 0,
-            keys: vec![Value::Undefined, 5.into(), "a".into(), Value::Null],
-            rid: "AAAB".to_string(),
-            ties: 2,
-            repeats: 1,
-            passed: 9,
-        };
+        let keys = vec![Value::Undefined, 5.into(), "a".into(), Value::Null];
+        let at =
+            SortedPosition { share: 0, last: 0, after: SortPosition { keys, number: 7, rows: 1 }, passed: 9 };
         vec![
             Start::Chain { parts: vec![part("", "3F", None)], passed: 4 },
             Start::Chain {
                 parts: vec![part("", "3F", Some(vec![1, 2, 3])), part("3F", "FF", Some(vec![4]))],
                 passed: 0,
             },
-            Start::Sorted { parts: Vec::new(), min: epk("7F"), at: at.clone() },
-            Start::Sorted { parts: vec![part("", "7F", Some(vec![9]))], min: epk(""), at },
+            Start::Sorted { parts: Vec::new(), min: epk("7F"), max: epk("FF"), at: at.clone() },
+            Start::Sorted { parts: vec![part("", "7F", Some(vec![9]))], min: epk(""), max: epk("3F"), at },
             Start::Whole { delivered: 12, held: 0 },
             Start::Whole { delivered: 12, held: 7 },
         ]

@@ -9,7 +9,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use orrery_engine::{IndexUse, QueryMetrics, QueryPage, Scope};
-use orrery_query::merge::Rows;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
@@ -62,11 +61,11 @@ impl Insight {
         context: &Context<'_>,
         target: &Target,
         scope: &Scope,
-        page: &Rows,
+        (rows, row_bytes): (usize, usize),
         mut answer: Answer,
     ) -> Answer {
         if context.flag(headers::POPULATE_METRICS) {
-            answer = answer.set(headers::QUERY_METRICS, self.metrics(page));
+            answer = answer.set(headers::QUERY_METRICS, self.metrics(rows, row_bytes));
         }
         let encoded = context.flag(headers::POPULATE_INDEX_METRICS_V2);
         if encoded || context.flag(headers::POPULATE_INDEX_METRICS) {
@@ -83,7 +82,7 @@ impl Insight {
         answer
     }
 
-    fn metrics(&self, page: &Rows) -> HeaderValue {
+    fn metrics(&self, rows: usize, row_bytes: usize) -> HeaderValue {
         let metrics = &self.metrics;
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
         headers::text_value(&format!(
@@ -95,8 +94,8 @@ impl Insight {
             ms(metrics.document_load),
             metrics.loaded_items,
             metrics.loaded_bytes,
-            page.len(),
-            page.size_bytes(),
+            rows,
+            row_bytes,
             metrics.index_hit_ratio(),
         ))
     }

@@ -12,14 +12,15 @@ use orrery_engine::{
     Costs, PartitionQuery, Position, QueryFailure, QueryLimits, QueryPosition, ResultCache, Scope,
 };
 use orrery_model::PartitionKey;
-use orrery_query::Prepared;
-use orrery_query::merge::{Figures, Rows, SharePage};
+use orrery_query::merge::{EVERY_ROW, Figures, SharePage, ShareRows};
+use orrery_query::{JsonText, Prepared, Rows, SortPosition};
 
 use super::query_env::WireSystem;
 use super::query_metrics::Insight;
 use super::request;
 use crate::errors::{ApiError, Plane, Result};
 use crate::paging::PAGE_BYTES_MAX;
+use crate::resource_feed::open_envelope;
 use crate::service::Target;
 use crate::{continuation, items};
 
@@ -54,13 +55,29 @@ pub struct ShareQuery<'a> {
     pub gave_up: Option<&'a AtomicBool>,
 }
 
+/// No rows yet, behind what the body of an answer begins with.
+pub fn no_rows(target: &Target) -> Rows {
+    let mut begin = Vec::with_capacity(128);
+    open_envelope(&mut begin, "Documents", target.rid.as_str());
+    Rows::behind(begin)
+}
+
 impl ShareQuery<'_> {
-    /// The page that begins at `from`.
-    pub fn page(&self, from: Option<&[u8]>) -> Answered {
-        let from = match from {
+    /// The page that begins at `from`, or later, behind a row of the merged result.
+    pub fn page(&self, from: Option<&[u8]>, after: Option<(&SortPosition, u64)>) -> Answered {
+        let mut from = match from {
             None => None,
             Some(bytes) => Some(QueryPosition::decode(bytes).ok_or_else(continuation::invalid)?),
         };
+        if let Some((after, passed)) = after {
+            let begun = match &from {
+                Some(QueryPosition::Sorted { after, .. }) => Some(after),
+                _ => None,
+            };
+            if begun.is_none_or(|begun| self.prepared.compare_places(begun, after).is_lt()) {
+                from = Some(QueryPosition::Sorted { after: after.clone(), passed, window: None });
+            }
+        }
         let container = &self.target.container;
         let span = container.span_of(self.scope).map_err(|error| self.refused(error))?;
         let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| STEPS_IN_PLACE);
@@ -70,8 +87,8 @@ impl ShareQuery<'_> {
             from: from.as_ref(),
             limits: QueryLimits {
                 rows: self.rows,
-                bytes: PAGE_BYTES_MAX,
-                deadline: Some(self.deadline),
+                bytes: if self.rows == EVERY_ROW { usize::MAX } else { PAGE_BYTES_MAX },
+                deadline: Some(self.deadline).filter(|_| self.rows != EVERY_ROW),
                 steps,
                 item_bytes_max: ITEM_IN_PLACE_BYTES,
             },
@@ -79,14 +96,16 @@ impl ShareQuery<'_> {
             session: self.session,
             held: self.held,
             system: &WireSystem(self.target.rid),
+            format: &JsonText,
             timed: self.timed,
             explained: self.explained,
             tuning: Costs::default(),
         };
-        let mut rows = Rows::default();
+        let fresh = || ShareRows::of(self.prepared, no_rows(self.target));
+        let mut rows = fresh();
         let mut page = Err(QueryFailure::Lengthy);
         if steps.is_some() || self.lengthy.is_none() {
-            page = container.query_page(self.scope, &query, &mut |row| rows.push(row));
+            page = container.query_page(self.scope, &query, &mut |row| rows.take(row));
         }
         if let (Err(QueryFailure::Lengthy), Some(gave_up)) = (&page, self.gave_up) {
             gave_up.store(true, Relaxed);
@@ -94,8 +113,8 @@ impl ShareQuery<'_> {
             // From the beginning: what was done so far is little.
             query.limits.steps = None;
             lengthy(&mut || {
-                rows = Rows::default();
-                page = container.query_page(self.scope, &query, &mut |row| rows.push(row));
+                rows = fresh();
+                page = container.query_page(self.scope, &query, &mut |row| rows.take(row));
             });
         }
         let page = page.map_err(|failure| self.failed(failure))?;

@@ -4,15 +4,16 @@
 //! on the container's definition, unless the query asks the clock, the dice or a script; such queries are not kept. A body is
 //! kept when it is seen for the second time, so that queries which never come again cost a hash and no memory.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use orrery_engine::ContainerDefinition;
 use orrery_model::murmur3_x64_128;
+use orrery_query::merge::MergePlan;
 use orrery_query::plan::{self as planning, QueryRange};
 use orrery_query::{Prepared, QueryEnv};
-use orrery_sql::Query;
+use orrery_sql::{Query, SqlError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
@@ -25,8 +26,8 @@ use crate::service::{Context, Target};
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// A longer body is not worth its hash.
 const BODY_BYTES_MAX: usize = 4 * 1024;
-/// A byte of a body becomes about this much of a statement.
-const STATEMENT_BYTES_PER_BYTE: u64 = 16;
+/// A byte of a body becomes about this much of a statement, with its merge plan.
+const STATEMENT_BYTES_PER_BYTE: u64 = 32;
 const ENTRY_BYTES: u64 = 1024;
 /// A short text can spell large constants, which are not kept.
 const CONSTANT_BYTES_MAX: usize = 32 * 1024;
@@ -45,6 +46,19 @@ pub struct Statement {
     pub prepared: Prepared,
     /// What it reads if nothing but its filter says where.
     pub ranges: Vec<QueryRange>,
+    /// How its shares are merged, once somebody has asked.
+    merge_plan: OnceLock<std::result::Result<Box<MergePlan>, SqlError>>,
+}
+
+impl Statement {
+    /// How the shares of this query are merged; compiled when it is first asked for.
+    pub fn merge_plan(&self, env: &QueryEnv) -> std::result::Result<&MergePlan, &SqlError> {
+        let made = self.merge_plan.get_or_init(|| {
+            let env = QueryEnv { composite_indexes: None, ..env.clone() };
+            MergePlan::new(&self.query, &self.prepared, &self.request.parameters, &env).map(Box::new)
+        });
+        made.as_ref().map(|plan| &**plan)
+    }
 }
 
 /// The statements that are kept, and the texts they are made from.
@@ -107,7 +121,9 @@ impl Statements {
         };
         // The body may be a piece of all that came over the connection.
         let body = if comes_again { Bytes::copy_from_slice(context.body) } else { Bytes::new() };
-        let statement = Arc::new(Statement { body, definition, request, query, prepared, ranges });
+        let merge_plan = OnceLock::new();
+        let statement =
+            Arc::new(Statement { body, definition, request, query, prepared, ranges, merge_plan });
         if comes_again {
             self.kept.insert(hash, statement.clone());
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use orrery_budget::Budget;
 use orrery_engine::{Draft, Error, Item};
-use orrery_query::{Execution, Flow, Meter, Prepared, QueryEnv};
+use orrery_query::{Execution, Flow, Meter, Prepared, QueryEnv, Row};
 use orrery_script::{Done, OperationError, Options};
 use orrery_sql::SqlError;
 
@@ -61,12 +61,13 @@ struct Page {
 }
 
 impl Page {
-    fn push(&mut self, row: &[u8]) {
+    fn push(&mut self, row: &Row<'_>) -> Result<(), SqlError> {
         if self.count > 0 {
             self.out.push(b',');
         }
-        self.out.extend_from_slice(row);
+        row.write(&mut self.out)?;
         self.count += 1;
+        Ok(())
     }
 
     fn read(&mut self, item: &Item) {
@@ -146,9 +147,9 @@ fn stream(
             page.read(item);
             let (before, given) = (execution.passed(), page.count);
             let pushed = with_row(rid, item, |row| {
-                execution.push(row, &mut |json| {
-                    page.push(json);
-                    if page.is_full() { Flow::Stop } else { Flow::More }
+                execution.push(row, &mut |row| {
+                    page.push(&row)?;
+                    Ok(if page.is_full() { Flow::Stop } else { Flow::More })
                 })
             });
             match pushed {
@@ -179,9 +180,9 @@ fn stream(
         return Err(wrong(&error));
     }
     if next.is_none() && !ended {
-        let finished = execution.finish(&mut |json| {
-            page.push(json);
-            Flow::More
+        let finished = execution.finish(&mut |row| {
+            page.push(&row)?;
+            Ok(Flow::More)
         });
         finished.map_err(|error| wrong(&error))?;
     }
@@ -199,17 +200,17 @@ fn whole(
 ) -> Result<Option<Position>, OperationError> {
     let mut execution = Execution::resume(prepared, 0, given).within(meter);
     let (mut overflow, mut problem) = (false, None);
-    let mut take = |page: &mut Page, json: &[u8]| {
+    let mut take = |page: &mut Page, row: &Row<'_>| {
         if page.count > 0 && page.is_full() {
             overflow = true;
-            return Flow::Stop;
+            return Ok(Flow::Stop);
         }
-        page.push(json);
-        Flow::More
+        page.push(row)?;
+        Ok(Flow::More)
     };
     let scanned = draft.scan(None, &mut |item: &Item| {
         page.read(item);
-        let pushed = with_row(rid, item, |row| execution.push(row, &mut |json| take(page, json)));
+        let pushed = with_row(rid, item, |row| execution.push(row, &mut |row| take(page, &row)));
         match pushed {
             Ok(flow) => Ok(flow == Flow::More),
             Err(error) => {
@@ -222,7 +223,7 @@ fn whole(
     if let Some(error) = problem {
         return Err(wrong(&error));
     }
-    execution.finish(&mut |json| take(page, json)).map_err(|error| wrong(&error))?;
+    execution.finish(&mut |row| take(page, &row)).map_err(|error| wrong(&error))?;
     let given = given + page.count as u64;
     Ok(overflow.then_some(Position::Whole { given }))
 }

@@ -40,7 +40,7 @@ impl<'q> Run<'q> {
             && let Some(statistics) = prepared.statistics()
             && let Some(totals) = self.statistics(&statistics)?
         {
-            let mut execution = Execution::new(prepared).within(&self.meter);
+            let mut execution = Execution::new(prepared).within(&self.meter).written_as(self.query.format);
             execution.set_totals(&totals);
             self.report.counted("rows of words");
             self.finish(&mut execution)?;
@@ -50,7 +50,7 @@ impl<'q> Run<'q> {
             && prepared.counts_items()
             && let Some(items) = self.count_items()?
         {
-            let mut execution = Execution::new(prepared).within(&self.meter);
+            let mut execution = Execution::new(prepared).within(&self.meter).written_as(self.query.format);
             execution.count_items(items);
             self.metrics.matched_items += items;
             self.finish(&mut execution)?;
@@ -178,7 +178,9 @@ impl<'q> Run<'q> {
             return self.push_values(cover, &values, delivered).map(Some);
         }
         self.report.covered(&cover.place.to_string());
-        let mut execution = Execution::resume(&cover.prepared, 0, delivered).within(&self.meter);
+        let mut execution = Execution::resume(&cover.prepared, 0, delivered)
+            .within(&self.meter)
+            .written_as(self.query.format);
         let plain = match self.filter {
             Filter::Scan(scan) => scan.check.is_none() && scan.exact,
             _ => self.query.prepared.takes_every_item(),
@@ -256,10 +258,12 @@ impl<'q> Run<'q> {
     }
 
     fn push_values(&mut self, cover: &Cover, values: &[Value], delivered: u64) -> Ran<Option<QueryPosition>> {
-        let mut execution = Execution::resume(&cover.prepared, 0, delivered).within(&self.meter);
+        let mut execution = Execution::resume(&cover.prepared, 0, delivered)
+            .within(&self.meter)
+            .written_as(self.query.format);
         for (number, value) in values.iter().enumerate() {
             let out = &mut self.out;
-            if execution.push_value(value, number as u64, &mut |json| out.take(json))? == Flow::Stop {
+            if execution.push_value(value, number as u64, &mut |row| out.take(row))? == Flow::Stop {
                 return Ok(self.rest(delivered, Order::Value, execution.is_done()));
             }
         }
@@ -269,7 +273,7 @@ impl<'q> Run<'q> {
     fn end_covered(&mut self, mut execution: Execution<'_>, delivered: u64) -> Ran<Option<QueryPosition>> {
         self.metrics.matched_items += execution.matched();
         let out = &mut self.out;
-        execution.finish(&mut |json| out.take(json))?;
+        execution.finish(&mut |row| out.take(row))?;
         self.check_out()?;
         Ok(self.rest(delivered, Order::Value, execution.is_done()))
     }
@@ -326,6 +330,6 @@ impl<'q> Run<'q> {
             }
         };
         let out = &mut self.out;
-        Ok(execution.push_value(&value, number, &mut |json| out.take(json))?)
+        Ok(execution.push_value(&value, number, &mut |row| out.take(row))?)
     }
 }

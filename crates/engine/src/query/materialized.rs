@@ -6,7 +6,7 @@
 //! out what was delivered, in the order in which the first page took the items.
 
 use orrery_query::merge::HeldRows;
-use orrery_query::{AggregateKind, Execution, Flow, Prepared};
+use orrery_query::{AggregateKind, Execution, Flow, Prepared, Row};
 
 use super::QueryPosition;
 use super::page::{CONTINUATION_INVALID, Ran, Run};
@@ -26,7 +26,7 @@ impl Run<'_> {
     }
 
     pub fn go_on_whole(&mut self, delivered: u64, order: Order, held: u64) -> Ran<Option<QueryPosition>> {
-        if let Some(done) = self.hand_out(delivered, order, held) {
+        if let Some(done) = self.hand_out(delivered, order, held)? {
             return Ok(done);
         }
         self.spill_behind(delivered);
@@ -44,7 +44,9 @@ impl Run<'_> {
             self.finish(&mut ranked)?;
             return Ok(self.rest(delivered, order, ranked.is_done()));
         }
-        let mut execution = Execution::resume(self.query.prepared, 0, delivered).within(&self.meter);
+        let mut execution = Execution::resume(self.query.prepared, 0, delivered)
+            .within(&self.meter)
+            .written_as(self.query.format);
         let created = order == Order::Created;
         let pushed = if created { None } else { self.push_checked(&mut execution)? };
         let flow = match pushed {
@@ -88,26 +90,28 @@ impl Run<'_> {
     }
 
     /// A page of kept rows; `None` where there are none.
-    fn hand_out(&mut self, delivered: u64, order: Order, number: u64) -> Option<Option<QueryPosition>> {
-        let held = self.query.held.filter(|_| number != 0)?;
+    fn hand_out(&mut self, delivered: u64, order: Order, number: u64) -> Ran<Option<Option<QueryPosition>>> {
+        let Some(held) = self.query.held.filter(|_| number != 0) else { return Ok(None) };
         let place = self.place();
-        let kept = held.find(&place, number, delivered)?;
+        let Some(kept) = held.find(&place, number, delivered) else { return Ok(None) };
         let mut rest = kept.after(delivered).peekable();
-        rest.peek()?;
+        if rest.peek().is_none() {
+            return Ok(None);
+        }
         self.report.held();
         for row in rest.by_ref() {
-            if self.out.take(row) == Flow::Stop {
+            if self.out.take(Row::written(row))? == Flow::Stop {
                 break;
             }
         }
         if rest.peek().is_none() {
             held.forget(&place, number);
             if kept.ends {
-                return Some(None);
+                return Ok(Some(None));
             }
         }
         let rows = delivered + self.out.rows as u64;
-        Some(Some(QueryPosition::Delivered { rows, order, held: number }))
+        Ok(Some(Some(QueryPosition::Delivered { rows, order, held: number })))
     }
 
     pub(super) fn place(&self) -> ResultCachePlace {

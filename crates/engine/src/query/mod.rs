@@ -42,7 +42,7 @@ use std::time::Instant;
 
 use orrery_budget::{Budget, Exceeded, Held};
 use orrery_model::{Raw, Value};
-use orrery_query::{Prepared, RowView, SystemMembers};
+use orrery_query::{Prepared, Row, RowFormat, RowView, SystemMembers};
 use orrery_sql::SqlError;
 
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ pub use charge::held_page_charge;
 pub use costs::Costs;
 pub use explain::{IndexUse, Report};
 pub use metrics::QueryMetrics;
-pub use position::{Order, Progress, QueryPosition, WindowPosition};
+pub use position::{Order, Progress, QueryPosition, WindowPosition, decode_keys, encode_keys};
 pub use result_cache::{RESULT_CACHE_BYTES_MAX, ResultCache, ResultCachePlace};
 
 /// A query over one partition.
@@ -68,6 +68,8 @@ pub struct PartitionQuery<'q> {
     /// Where rows of later pages are kept that are known already.
     pub held: Option<&'q ResultCache>,
     pub system: &'q dyn SystemProperties,
+    /// How rows are written that wait for their page.
+    pub format: &'q dyn RowFormat,
     /// Take times for the metrics.
     pub timed: bool,
     /// Tell how the page was made; otherwise the report is left empty.
@@ -90,6 +92,9 @@ pub struct QueryLimits {
     /// With `steps`: where items are larger than this on average, the page gives up before it begins.
     pub item_bytes_max: u64,
 }
+
+/// Takes a row of a page, writes it down where it is sent from, and says how many bytes it has become.
+pub type PageSink<'s> = dyn FnMut(Row<'_>) -> Result<usize, SqlError> + 's;
 
 /// The members that the wire adds to an item, in the order in which they are printed.
 pub trait SystemProperties: Sync {
@@ -175,11 +180,11 @@ impl From<Error> for QueryFailure {
 }
 
 impl Partition {
-    /// Runs one page. `sink` gets each row as JSON text.
+    /// Runs one page. `sink` gets each row.
     pub fn query(
         &self,
         query: &PartitionQuery<'_>,
-        sink: &mut dyn FnMut(&[u8]),
+        sink: &mut PageSink<'_>,
     ) -> Result<QueryPage, QueryFailure> {
         if query.limits.steps.is_some() {
             let usage = self.usage();

@@ -3,17 +3,18 @@
 use std::time::Instant;
 
 use orrery_budget::{Budget, Exceeded, Held};
-use orrery_query::Flow;
 use orrery_query::merge::HeldRows;
+use orrery_query::{Flow, Row};
+use orrery_sql::SqlError;
 
-use super::QueryLimits;
+use super::{PageSink, QueryLimits};
 
 /// Rows between two looks at the clock.
 const CLOCK_ROWS: u64 = 32;
 
 /// The rows of the page.
 pub(super) struct Out<'s> {
-    sink: &'s mut dyn FnMut(&[u8]),
+    sink: &'s mut PageSink<'s>,
     pub rows: usize,
     bytes: usize,
     limits: QueryLimits,
@@ -30,7 +31,7 @@ pub(super) struct Out<'s> {
 const PAGE_PIECE_BYTES: usize = 64 * 1024;
 
 impl<'s> Out<'s> {
-    pub fn new(sink: &'s mut dyn FnMut(&[u8]), limits: QueryLimits, budget: &'s Budget) -> Out<'s> {
+    pub fn new(sink: &'s mut PageSink<'s>, limits: QueryLimits, budget: &'s Budget) -> Out<'s> {
         Out { sink, rows: 0, bytes: 0, limits, spill: None, budget, held: None, exceeded: None, timed: 0 }
     }
 
@@ -48,30 +49,31 @@ impl<'s> Out<'s> {
         self.held
     }
 
-    pub fn take(&mut self, json: &[u8]) -> Flow {
-        let behind = self.is_full();
-        if !behind {
-            if self.has_no_room(json.len() + 1) {
-                return Flow::Stop;
+    pub fn take(&mut self, row: Row<'_>) -> Result<Flow, SqlError> {
+        // Parts of groups all belong to the one page that they are in.
+        let apart = row.is_group();
+        let behind = !apart && self.is_full();
+        if behind {
+            if self.exceeded.is_some() {
+                return Ok(Flow::Stop);
             }
-            (self.sink)(json);
+            if let Some(spill) = &mut self.spill {
+                spill.rows.write(&row)?;
+            }
+        } else {
+            let bytes = (self.sink)(row)?;
+            if self.has_no_room(bytes + 1) {
+                return Ok(Flow::Stop);
+            }
             self.rows += 1;
-            self.bytes += json.len() + 1;
+            self.bytes += bytes + 1;
         }
-        let full = self.is_full();
-        let room = match &mut self.spill {
-            Some(spill) => {
-                if behind {
-                    if self.exceeded.is_some() {
-                        return Flow::Stop;
-                    }
-                    spill.rows.push(json);
-                }
-                spill.has_room()
-            }
-            None => !full && !self.is_late(),
+        let room = match &self.spill {
+            _ if apart => true,
+            Some(spill) => spill.has_room(),
+            None => !self.is_full() && !self.is_late(),
         };
-        if room { Flow::More } else { Flow::Stop }
+        Ok(if room { Flow::More } else { Flow::Stop })
     }
 
     fn has_no_room(&mut self, bytes: usize) -> bool {

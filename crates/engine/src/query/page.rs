@@ -22,7 +22,8 @@ use super::explain::Report;
 use super::lookup::{self, Candidate, Found};
 use super::out::Out;
 use super::{
-    PartitionQuery, Progress, QueryFailure, QueryMetrics, QueryPage, QueryPosition, SystemOf, charge,
+    PageSink, PartitionQuery, Progress, QueryFailure, QueryMetrics, QueryPage, QueryPosition, SystemOf,
+    charge,
 };
 use crate::error::{Error, Result};
 use crate::item::{Item, readable};
@@ -46,10 +47,10 @@ const LARGE_ROW_BYTES: usize = 64 * 1024;
 
 pub(super) const CONTINUATION_INVALID: &str = "Invalid Continuation Token";
 
-pub(super) fn page(
-    query: &PartitionQuery<'_>,
-    view: &PartitionView,
-    sink: &mut dyn FnMut(&[u8]),
+pub(super) fn page<'s>(
+    query: &'s PartitionQuery<'s>,
+    view: &'s PartitionView,
+    sink: &'s mut PageSink<'s>,
 ) -> Result<QueryPage, QueryFailure> {
     let started = Instant::now();
     let filter = query.prepared.filter();
@@ -209,7 +210,8 @@ impl<'q> Run<'q> {
     /// A query without FROM has one row, of no item.
     fn constant(&mut self, prepared: &Prepared) -> Ran<Option<QueryPosition>> {
         let out = &mut self.out;
-        Execution::new(prepared).within(&self.meter).finish(&mut |json| out.take(json))?;
+        let mut execution = Execution::new(prepared).within(&self.meter).written_as(self.query.format);
+        execution.finish(&mut |row| out.take(row))?;
         Ok(None)
     }
 
@@ -295,8 +297,9 @@ impl<'q> Run<'q> {
 
     /// Goes through a list of items.
     fn stream(&mut self, mut list: List, progress: Progress) -> Ran<Option<QueryPosition>> {
-        let mut execution =
-            Execution::resume(self.query.prepared, progress.passed, progress.swallow).within(&self.meter);
+        let mut execution = Execution::resume(self.query.prepared, progress.passed, progress.swallow)
+            .within(&self.meter)
+            .written_as(self.query.format);
         let last = list.items.len().saturating_sub(1);
         for at in 0..list.items.len() {
             if self.is_out_of_time()? {
@@ -343,8 +346,9 @@ impl<'q> Run<'q> {
         let mut next = items.next_item()?;
         let begins_there = next.as_ref().map(|(key, _)| key) == from;
         let swallow = if begins_there { progress.swallow } else { 0 };
-        let mut execution =
-            Execution::resume(self.query.prepared, progress.passed, swallow).within(&self.meter);
+        let mut execution = Execution::resume(self.query.prepared, progress.passed, swallow)
+            .within(&self.meter)
+            .written_as(self.query.format);
         while let Some((key, item)) = next {
             if self.is_out_of_time()? {
                 return Ok(Some(QueryPosition::Stored { from: key, progress: counted(&execution) }));
@@ -457,7 +461,7 @@ impl<'q> Run<'q> {
 
     pub fn finish(&mut self, execution: &mut Execution<'q>) -> Ran<Flow> {
         let out = &mut self.out;
-        let flow = execution.finish(&mut |json| out.take(json))?;
+        let flow = execution.finish(&mut |row| out.take(row))?;
         self.check_out()?;
         Ok(flow)
     }
@@ -485,7 +489,7 @@ impl<'q> Run<'q> {
         let row = system.row_of(document);
         let began = self.meter.steps();
         self.meter.allow_steps(self.steps_left);
-        let flow = execution.push_numbered(row, item.number, &mut |json| out.take(json))?;
+        let flow = execution.push_numbered(row, item.number, &mut |row| out.take(row))?;
         let written = if large { 0 } else { self.out.size_bytes() - written };
         self.check_out()?;
         self.spend(self.meter.steps() - began + written as u64 / ROW_STEP_BYTES)?;

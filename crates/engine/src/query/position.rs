@@ -153,6 +153,16 @@ impl QueryPosition {
     }
 }
 
+/// Sort keys as bytes, as positions carry them.
+pub fn encode_keys(keys: &[Value]) -> Vec<u8> {
+    stored_keys(keys)
+}
+
+/// `None` when the bytes are no sort keys.
+pub fn decode_keys(bytes: &[u8]) -> Option<Vec<Value>> {
+    keys_of(bytes)
+}
+
 /// The keys as one stored document. Undefined cannot stand in an array, so each key is an array of one or of none.
 pub(super) fn stored_keys(keys: &[Value]) -> Vec<u8> {
     let boxed = keys.iter().map(|key| match key {

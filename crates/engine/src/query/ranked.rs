@@ -112,7 +112,8 @@ impl<'q> Run<'q> {
         if !scorer.rewards_hits() {
             return Ok(None);
         }
-        let mut execution = Execution::resume(prepared, 0, delivered).within(&self.meter);
+        let mut execution =
+            Execution::resume(prepared, 0, delivered).within(&self.meter).written_as(self.query.format);
         execution.set_rank_statistics(documents, words, matching);
         let page = Page { after: None, need, members: None };
         self.report.ranked("score", &place);

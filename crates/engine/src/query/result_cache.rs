@@ -123,7 +123,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use orrery_query::merge::Rows;
+    use orrery_query::Rows;
 
     fn place(query: u128) -> ResultCachePlace {
         ResultCachePlace { owner: b"here".to_vec(), query }

@@ -125,10 +125,10 @@ impl<'q> Run<'q> {
 
     pub(super) fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
         match after {
-            Some(after) => {
-                Execution::resume_sorted(self.query.prepared, passed, after.clone()).within(&self.meter)
-            }
-            None => Execution::new(self.query.prepared).within(&self.meter),
+            Some(after) => Execution::resume_sorted(self.query.prepared, passed, after.clone())
+                .within(&self.meter)
+                .written_as(self.query.format),
+            None => Execution::new(self.query.prepared).within(&self.meter).written_as(self.query.format),
         }
     }
 
@@ -224,9 +224,10 @@ impl<'q> Run<'q> {
         Some(self.position(after.clone(), execution.passed()))
     }
 
-    /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around.
+    /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around. Whoever merges
+    /// carries nothing, and may have begun in the midst of the rows.
     fn position(&self, after: SortPosition, passed: u64) -> QueryPosition {
-        if stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
+        if self.query.prepared.is_partial() || stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
             return QueryPosition::Sorted { after, passed, window: None };
         }
         let rows = passed.saturating_sub(self.query.prepared.needs().offset.unwrap_or(0));

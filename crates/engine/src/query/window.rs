@@ -149,7 +149,7 @@ impl<'q> Run<'q> {
         passed: u64,
         source: &Source<'_>,
         paths: &Paths,
-    ) -> Ran<(orrery_query::merge::Rows, bool)> {
+    ) -> Ran<(orrery_query::Rows, bool)> {
         let rows_max = self.query.tuning.window_rows.max(1) as u64;
         let page = self.wanted(passed).min(rows_max.max(self.query.limits.rows as u64));
         let ahead = match self.query.held {
@@ -172,7 +172,7 @@ impl<'q> Run<'q> {
             }
         }
         let (kept, cut) = top.finish();
-        let mut rows = orrery_query::merge::Rows::default();
+        let mut rows = orrery_query::Rows::default();
         let mut entry = Vec::new();
         for kept in kept {
             entry.clear();
@@ -232,7 +232,7 @@ impl<'q> Run<'q> {
     fn show(
         &mut self,
         execution: &mut Execution<'q>,
-        rows: &orrery_query::merge::Rows,
+        rows: &orrery_query::Rows,
         from: usize,
         paths: &Paths,
     ) -> Ran<Shown> {
@@ -267,7 +267,7 @@ impl<'q> Run<'q> {
     fn behind(
         &self,
         execution: &Execution<'q>,
-        rows: orrery_query::merge::Rows,
+        rows: orrery_query::Rows,
         next: usize,
         ends: bool,
     ) -> Option<QueryPosition> {

@@ -14,7 +14,7 @@ use orrery_engine::{
     QueryPosition, ResultCache, Scope, SystemOf, SystemProperties,
 };
 use orrery_model::{PartitionKey, Value};
-use orrery_query::{DistanceFunction, Execution, Flow, Language, Prepared, QueryEnv};
+use orrery_query::{DistanceFunction, Execution, Flow, JsonText, Language, Prepared, QueryEnv, Row};
 use orrery_sql::Direction;
 use orrery_storage::MemoryStore;
 
@@ -179,13 +179,19 @@ impl Case {
             session: &[],
             held: self.held.as_ref(),
             system: &TestSystem,
+            format: &JsonText,
             timed: rows.is_multiple_of(2),
             explained: true,
             tuning: self.tuning,
         };
         let mut run = |query: &PartitionQuery<'_>| {
             found.clear();
-            partition.query(query, &mut |row| found.push(String::from_utf8_lossy(row).into_owned()))
+            partition.query(query, &mut |row| {
+                let mut json = Vec::new();
+                row.write(&mut json)?;
+                found.push(String::from_utf8_lossy(&json).into_owned());
+                Ok(json.len())
+            })
         };
         // As the server does it: a page that takes long is run again.
         let page = match run(&query) {
@@ -265,9 +271,11 @@ impl Case {
             }
         }
         let mut rows = Vec::new();
-        let mut sink = |json: &[u8]| {
-            rows.push(String::from_utf8_lossy(json).into_owned());
-            Flow::More
+        let mut sink = |row: Row<'_>| {
+            let mut json = Vec::new();
+            row.write(&mut json)?;
+            rows.push(String::from_utf8_lossy(&json).into_owned());
+            Ok(Flow::More)
         };
         let mut execution = Execution::new(prepared);
         let mut run = || {

@@ -113,7 +113,9 @@ impl Prepared {
     /// The place and the terms of a query that ranks texts by nothing else, without any statistics in it.
     pub fn ranked_text(&self) -> Option<(Place, Vec<Term>)> {
         let rank = self.compiled.rank.as_ref().filter(|rank| !rank.fused && self.reads_items())?;
-        let [Component::FullText { path, terms, language }] = rank.components.as_slice() else { return None };
+        let [Component::FullText { path, terms, language, .. }] = rank.components.as_slice() else {
+            return None;
+        };
         let place = Places::of(&self.compiled.plan).inner(path)?;
         Some((place, terms.iter().map(|term| Term::new(term, 0, *language)).collect()))
     }

@@ -31,7 +31,7 @@ use crate::node::{Grouping, Node, Plan, PlanSource, SourceKind};
 use crate::rank::Rank;
 
 pub(crate) use group::GroupScope;
-pub(crate) use order::OrderKey;
+pub(crate) use order::{OrderKey, check_composite};
 use scope::Scope;
 pub(crate) use scope::{Origin, document_path};
 
@@ -56,6 +56,10 @@ pub(crate) struct CompiledQuery {
     pub listed_aggregates: bool,
     /// Set when it asks the clock, the dice or a script: its meaning is then that of one moment.
     pub changes: bool,
+    /// Of a partial form: groups are handed out as they are, rows with what tells them apart, or with more values.
+    pub groups_apart: bool,
+    pub marked: bool,
+    pub carried: Vec<Node>,
 }
 
 pub(crate) struct Compiler<'e> {
@@ -120,6 +124,9 @@ impl<'e> Compiler<'e> {
             // Without FROM there is nothing to merge, and the service computes such queries.
             composed_aggregates: self.composed_aggregates && !query.from.is_empty(),
             changes: self.changes || self.udf_calls > 0,
+            groups_apart: false,
+            marked: false,
+            carried: Vec::new(),
         })
     }
 
@@ -151,6 +158,9 @@ impl<'e> Compiler<'e> {
             composed_aggregates: false,
             listed_aggregates: false,
             changes: true,
+            groups_apart: false,
+            marked: false,
+            carried: Vec::new(),
         })
     }
 

@@ -65,7 +65,7 @@ impl Compiler<'_> {
             return Err(error);
         }
         if group.is_none() {
-            self.check_composite(&keys)?;
+            check_composite(&keys, self.env.composite_indexes.as_deref())?;
         }
         Ok((keys, None))
     }
@@ -124,30 +124,6 @@ impl Compiler<'_> {
             },
             _ => false,
         }
-    }
-
-    /// Several keys need a composite index with the same paths in order, and the same directions or all
-    /// of them turned round.
-    fn check_composite(&self, keys: &[OrderKey]) -> Compiled<()> {
-        let Some(indexes) = &self.env.composite_indexes else { return Ok(()) };
-        if keys.len() < 2 || keys.iter().any(|key| key.path.is_none()) {
-            return Ok(());
-        }
-        let fits = |index: &Vec<(PropertyPath, Direction)>, turned: bool| {
-            index.len() == keys.len()
-                && index.iter().zip(keys).all(|((path, direction), key)| {
-                    let descending = (*direction == Direction::Descending) != turned;
-                    descending == key.descending
-                        && key.path.as_ref().is_some_and(|wanted| path.segments().iter().eq(wanted.iter()))
-                })
-        };
-        if indexes.iter().any(|index| fits(index, false) || fits(index, true)) {
-            return Ok(());
-        }
-        Err(SqlError::whole(
-            "",
-            "The order by query does not have a corresponding composite index that it can be served from.",
-        ))
     }
 
     // ---- ORDER BY RANK
@@ -220,19 +196,45 @@ impl Compiler<'_> {
             return Err(SqlError::at("SC2050", message, expr.span));
         }
         let path = self.expression(path, &mut None)?;
-        let mut texts = Vec::new();
+        let mut given = Vec::new();
         for term in terms {
             match self.expression(term, &mut None)? {
-                Node::Constant(Value::String(text)) => texts.push(text),
-                Node::Constant(Value::Array(many)) => {
-                    texts.extend(many.iter().filter_map(|term| term.as_str().map(String::from)));
-                }
+                Node::Constant(Value::Array(many)) => given.extend(many),
+                Node::Constant(term) => given.push(term),
                 _ => {}
             }
         }
+        let texts = given.iter().filter_map(|term| term.as_str().map(String::from)).collect();
         let language = self.text_language(&path);
-        Ok(Some(Component::FullText { path, terms: texts, language }))
+        Ok(Some(Component::FullText { path, terms: texts, given, language }))
     }
+}
+
+/// Several keys need a composite index with the same paths in order, and the same directions or all
+/// of them turned round.
+pub(crate) fn check_composite(
+    keys: &[OrderKey],
+    indexes: Option<&[Vec<(PropertyPath, Direction)>]>,
+) -> Compiled<()> {
+    let Some(indexes) = indexes else { return Ok(()) };
+    if keys.len() < 2 || keys.iter().any(|key| key.path.is_none()) {
+        return Ok(());
+    }
+    let fits = |index: &Vec<(PropertyPath, Direction)>, turned: bool| {
+        index.len() == keys.len()
+            && index.iter().zip(keys).all(|((path, direction), key)| {
+                let descending = (*direction == Direction::Descending) != turned;
+                descending == key.descending
+                    && key.path.as_ref().is_some_and(|wanted| path.segments().iter().eq(wanted.iter()))
+            })
+    };
+    if indexes.iter().any(|index| fits(index, false) || fits(index, true)) {
+        return Ok(());
+    }
+    Err(SqlError::whole(
+        "",
+        "The order by query does not have a corresponding composite index that it can be served from.",
+    ))
 }
 
 fn not_a_path() -> SqlError {

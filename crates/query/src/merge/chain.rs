@@ -9,9 +9,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Ask, MergeError, MergePosition, PageResult, PageSize, Rows, SharePage, Shares};
-use crate::plan::QueryInfo;
-use crate::prepared::Prepared;
+use super::{Ask, MergeError, MergePosition, PageResult, PageSize, SharePage, Shares};
+use crate::prepared::{Prepared, QueryShape};
 
 /// Which rows, counted over all shares.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,9 +23,9 @@ pub struct Window {
 }
 
 impl Window {
-    pub fn of(info: &QueryInfo) -> Window {
-        let offset = info.offset.unwrap_or(0);
-        let limit = match (info.top, info.limit) {
+    pub fn of(shape: &QueryShape) -> Window {
+        let offset = shape.offset.unwrap_or(0);
+        let limit = match (shape.top, shape.limit) {
             (Some(top), Some(limit)) => Some(top.min(limit)),
             (top, limit) => top.or(limit),
         };
@@ -56,7 +55,7 @@ pub fn page<S: Shares>(
         Some(MergePosition::Chain { share, inner, passed }) => (share, inner, passed),
         Some(_) => return Err(MergeError::Foreign),
     };
-    let mut out = Rows::default();
+    let mut out = shares.no_rows();
     let mut ahead: VecDeque<SharePage> = VecDeque::new();
     let first = share;
     while share < shares.count() {
@@ -78,7 +77,7 @@ pub fn page<S: Shares>(
                 let asks: Vec<Ask<'_>> = (share..last)
                     .map(|at| {
                         let from = if at == share { inner.as_deref() } else { None };
-                        Ask { share: at, query, from, rows: wanted }
+                        Ask { share: at, query, from, after: None, rows: wanted }
                     })
                     .collect();
                 match shares.pages(&asks) {
@@ -95,9 +94,9 @@ pub fn page<S: Shares>(
         let stopped = page.rows.is_empty() && page.next.is_some();
         if out.is_empty() && passed >= window.offset {
             passed += page.rows.len() as u64;
-            out = std::mem::take(&mut page.rows);
+            out = std::mem::take(&mut page.rows.rows);
         }
-        for row in page.rows.iter() {
+        for row in page.rows.rows.iter() {
             passed += 1;
             if passed > window.offset {
                 out.push(row);

@@ -1,7 +1,7 @@
 //! Rows of a result that are known before the pages they belong to are asked for.
 
-use super::Rows;
 use crate::limits::HELD_RESULT_BYTES_MAX;
+use crate::output::Rows;
 
 /// What a kept row takes beside its text, and a kept result beside its rows.
 const ROW_BYTES: usize = size_of::<usize>();

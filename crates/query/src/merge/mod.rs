@@ -1,44 +1,51 @@
 //! Merging: the answers of several partitions become the answer of the query.
 //!
-//! Every partition in question runs the query that a plan makes for it, and what comes back is put together the way
-//! clients with a query engine do it; here it is done for clients that have none. Partitions are read through
-//! [`Shares`], so nothing in this module knows where items are or how pages travel.
+//! Every partition in question runs the partial form of the compiled query (`crate::partial`) and answers with typed rows
+//! and groups; what comes back is put together here, for clients that have no query engine of their own. Partitions are read
+//! through [`Shares`], so nothing in this module knows where items are or how pages travel, and rows are bytes in whatever
+//! format the caller speaks.
 //!
 //! | query | how | what a continuation remembers |
 //! |---|---|---|
 //! | filter, projection, JOIN, TOP, OFFSET LIMIT | one share after the other (`chain`) | the share, its own position, rows passed |
-//! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's keys and share |
-//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`whole`, `totals`, `ranks`) | rows delivered, and where the others are kept |
+//! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's place and share |
+//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`whole`, `ranks`) | rows delivered, and where the others are kept |
 //!
 //! Rows come in the order in which one partition after the other would give them: shares that tie are taken in the
 //! order of the hash space, groups and distinct rows appear where they appeared first. What must be held is held
 //! within the budget of the request; a sorted merge holds one page of each share.
 
-mod bound;
 mod chain;
 mod held;
 mod ranks;
-mod row;
+mod share_rows;
 mod sorted;
-mod totals;
 mod whole;
 
 use std::sync::Arc;
 
 use orrery_budget::{Budget, Held};
 use orrery_model::Value;
-use orrery_sql::{Query, SqlError, parse_query};
+use orrery_sql::{Query, SqlError};
 
 use crate::env::QueryEnv;
-use crate::plan::{Distinct, Feature, Features, Merge, QueryInfo, QueryPlan};
+use crate::exec::SortPosition;
+use crate::output::{JsonText, RowFormat, Rows};
+use crate::plan::{Feature, Features, distinct_count, sorts_by_distance, sorts_what_it_selects};
 use crate::prepared::Prepared;
 
+use chain::Window;
 pub use held::HeldRows;
-pub use row::Rows;
+use ranks::Ranks;
+pub use share_rows::ShareRows;
+use sorted::Sorted;
 pub use sorted::SortedPosition;
+use whole::{DistinctCount, DistinctRows, Groups, Output, SortedAtOnce};
 
-/// Rows that a share is asked for at a time when everything is needed.
+/// Rows that a share is asked for first when everything may be needed; what is left is then asked for at once.
 const DRAIN_ROWS: usize = 10_000;
+/// Asks for all rows that there are, however long they take.
+pub const EVERY_ROW: usize = u32::MAX as usize;
 
 /// The partitions that a query runs on, in the order of the hash space.
 pub trait Shares {
@@ -54,6 +61,11 @@ pub trait Shares {
 
     /// What the request may use.
     fn budget(&self) -> &Budget;
+
+    /// No rows yet, behind what an answer begins with.
+    fn no_rows(&self) -> Rows {
+        Rows::default()
+    }
 
     /// Carries out all requests, at once if it can, and answers in their order.
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, Self::Error>;
@@ -85,14 +97,16 @@ pub struct Ask<'a> {
     pub query: &'a Prepared,
     /// Where an earlier page of the same share said to go on.
     pub from: Option<&'a [u8]>,
-    /// Most rows wanted; fewer may come although there are more.
+    /// Else the row behind which to begin, of a sorted query, and how many rows of all shares came before.
+    pub after: Option<(&'a SortPosition, u64)>,
+    /// Most rows wanted; fewer may come although there are more. [`EVERY_ROW`]: all of them.
     pub rows: usize,
 }
 
 /// What a share answers.
 #[derive(Debug, Default)]
 pub struct SharePage {
-    pub rows: Rows,
+    pub rows: ShareRows,
     /// `None`: this was the last page.
     pub next: Option<Vec<u8>>,
     pub figures: Figures,
@@ -155,66 +169,92 @@ impl<E> From<E> for MergeError<E> {
 
 pub type PageResult<E> = Result<(Rows, Option<MergePosition>), MergeError<E>>;
 
-/// What the merge here can do; plans for it are made with these.
+/// What the merge here can do, in the words of plans.
 pub fn features() -> Features {
     Features::all().without(Features::of(Feature::HybridSearchSkipOrderByRewrite))
 }
 
-/// A query made ready to run over several shares.
+/// How the shares of a query are merged, compiled once for all its pages.
 #[derive(Debug)]
+pub struct MergePlan(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Chain { query: Prepared, window: Window },
+    Sorted(Sorted),
+    Groups(Groups),
+    DistinctRows(DistinctRows),
+    DistinctCount(DistinctCount),
+    SortedAtOnce(SortedAtOnce),
+    Ranks(Ranks),
+}
+
+impl MergePlan {
+    /// The plan of a query. `prepared` is the same query, made ready to run in one partition.
+    pub fn new(
+        query: &Query,
+        prepared: &Prepared,
+        parameters: &[(String, Value)],
+        env: &QueryEnv,
+    ) -> Result<MergePlan, SqlError> {
+        if let Some(refusal) = prepared.merge_refusal() {
+            return Err(refusal);
+        }
+        if let Some((alias, counted)) = distinct_count(query) {
+            let query = Prepared::new(counted, parameters, env)?.marked_rows();
+            return Ok(MergePlan(Kind::DistinctCount(DistinctCount { query, alias })));
+        }
+        if let Some(ranks) = Ranks::of(prepared) {
+            return Ok(MergePlan(Kind::Ranks(ranks)));
+        }
+        let shape = prepared.needs();
+        let (window, distinct) = (Window::of(shape), shape.distinct);
+        // Without FROM there is one row, wherever it is computed.
+        Ok(MergePlan(if shape.from && (shape.group_by || !shape.aggregates.is_empty()) {
+            let query = prepared.with(prepared.compiled.clone());
+            Kind::Groups(Groups { query, parts: prepared.group_parts() })
+        } else if shape.order_by {
+            let streams = (!distinct || sorts_what_it_selects(query)) && !sorts_by_distance(query);
+            let query = match distinct {
+                true => prepared.all_sorted_rows(!streams),
+                false => prepared.first_rows(),
+            };
+            match streams {
+                true => Kind::Sorted(Sorted { query, window, distinct }),
+                false => Kind::SortedAtOnce(SortedAtOnce { query, window, distinct }),
+            }
+        } else if distinct {
+            Kind::DistinctRows(DistinctRows { query: prepared.marked_rows(), window })
+        } else {
+            Kind::Chain { query: prepared.first_rows(), window }
+        }))
+    }
+}
+
+/// A query over its shares.
+#[derive(Clone, Copy)]
 pub struct Merged<'q> {
-    kind: Kind<'q>,
+    way: Way<'q>,
     one_by_one: bool,
+    format: &'q dyn RowFormat,
 }
 
-/// What share queries are made from.
-#[derive(Clone, Copy, Debug)]
-struct Source<'q> {
-    query: &'q Query,
-    parameters: &'q [(String, Value)],
-    env: &'q QueryEnv,
-}
-
-#[derive(Debug)]
-enum Kind<'q> {
-    Chain(Source<'q>, &'q QueryInfo),
-    Sorted(Source<'q>, &'q QueryInfo),
-    Whole(Source<'q>, &'q Merge),
+#[derive(Clone, Copy)]
+enum Way<'q> {
+    Plan(&'q Kind),
     /// The only share computes everything.
     Single(&'q Prepared),
 }
 
 impl<'q> Merged<'q> {
     /// The query as `plan` takes it apart.
-    pub fn new(
-        query: &'q Query,
-        parameters: &'q [(String, Value)],
-        env: &'q QueryEnv,
-        plan: &'q QueryPlan,
-    ) -> Merged<'q> {
-        let source = Source { query, parameters, env };
-        let kind = match &plan.merge {
-            Merge::Ranks(_) => Kind::Whole(source, &plan.merge),
-            Merge::Rows(info) => {
-                let merged = !info.aggregates.is_empty()
-                    || !info.aliases.is_empty()
-                    || !info.group_by_expressions.is_empty();
-                let sorted = !info.order_by.is_empty();
-                if merged || info.distinct == Distinct::Unordered || info.non_streaming_order_by {
-                    Kind::Whole(source, &plan.merge)
-                } else if sorted {
-                    Kind::Sorted(source, info)
-                } else {
-                    Kind::Chain(source, info)
-                }
-            }
-        };
-        Merged { kind, one_by_one: false }
+    pub fn new(plan: &'q MergePlan) -> Merged<'q> {
+        Merged { way: Way::Plan(&plan.0), one_by_one: false, format: &JsonText }
     }
 
     /// The query for a single share, which needs no merging.
     pub fn single(prepared: &'q Prepared) -> Merged<'q> {
-        Merged { kind: Kind::Single(prepared), one_by_one: false }
+        Merged { way: Way::Single(prepared), one_by_one: false, format: &JsonText }
     }
 
     /// The same query, with pages that end where a share ends. Only for rows that are put one after the other and not
@@ -223,16 +263,21 @@ impl<'q> Merged<'q> {
         Merged { one_by_one: true, ..self }
     }
 
+    /// Writes rows that are made here in this format, as shares write theirs; JSON text, unless told.
+    pub fn written_as(self, format: &'q dyn RowFormat) -> Merged<'q> {
+        Merged { format, ..self }
+    }
+
     /// Whether shares are merged row by row, by their sort keys.
     pub fn is_sorted(&self) -> bool {
-        matches!(self.kind, Kind::Sorted(..))
+        matches!(self.way, Way::Plan(Kind::Sorted(_)))
     }
 
     /// The same position in few bytes, whatever was sorted by; going on there means starting over and skipping.
     pub fn shortened(&self, position: &MergePosition) -> Option<MergePosition> {
-        match (&self.kind, position) {
-            (Kind::Sorted(_, info), MergePosition::Sorted(at)) => {
-                let delivered = at.passed.saturating_sub(info.offset.unwrap_or(0));
+        match (&self.way, position) {
+            (Way::Plan(Kind::Sorted(sorted)), MergePosition::Sorted(at)) => {
+                let delivered = at.passed.saturating_sub(sorted.window.offset);
                 Some(MergePosition::Whole { delivered, held: 0 })
             }
             _ => None,
@@ -246,80 +291,69 @@ impl<'q> Merged<'q> {
         start: Option<MergePosition>,
         size: PageSize,
     ) -> PageResult<S::Error> {
-        match &self.kind {
-            Kind::Single(query) => chain::page(query, chain::Window::default(), shares, start, size),
-            Kind::Chain(source, info) => {
-                let query = source.rewritten(&info.rewritten, "true").map_err(S::Error::from)?;
-                let window = chain::Window::of(info).one_by_one(self.one_by_one);
-                chain::page(&query, window, shares, start, size)
+        let kind = match self.way {
+            Way::Single(query) => return chain::page(query, Window::default(), shares, start, size),
+            Way::Plan(Kind::Chain { query, window }) => {
+                return chain::page(query, window.one_by_one(self.one_by_one), shares, start, size);
             }
-            Kind::Sorted(source, info) => sorted::page(source, info, shares, start, size),
-            Kind::Whole(source, merge) => {
-                let (delivered, held) = match start {
-                    None => (0, 0),
-                    Some(MergePosition::Whole { delivered, held }) => (delivered, held),
-                    Some(_) => return Err(MergeError::Foreign),
-                };
-                if held != 0
-                    && let Some(kept) = shares.kept(held, delivered)?
-                    && let Some(page) = whole::hand_out(&kept, held, delivered, size)
-                {
-                    return Ok(page);
-                }
-                let mut page = whole::Output::new(delivered, size);
-                match merge {
-                    Merge::Rows(info) => whole::rows(source, info, shares, &mut page)?,
-                    Merge::Ranks(info) => ranks::rows(source, info, shares, &mut page)?,
-                }
-                Ok(page.finish(shares))
-            }
+            Way::Plan(Kind::Sorted(sorted)) => return sorted.page(shares, start, size),
+            Way::Plan(kind) => kind,
+        };
+        let (delivered, held) = match start {
+            None => (0, 0),
+            Some(MergePosition::Whole { delivered, held }) => (delivered, held),
+            Some(_) => return Err(MergeError::Foreign),
+        };
+        if held != 0
+            && let Some(kept) = shares.kept(held, delivered)?
+            && let Some(page) = whole::hand_out(&kept, held, delivered, shares.no_rows(), size)
+        {
+            return Ok(page);
         }
+        let mut page = Output::new(delivered, shares.no_rows(), size);
+        match kind {
+            Kind::Groups(groups) => groups.rows(shares, &mut page, self.format)?,
+            Kind::DistinctRows(rows) => rows.rows(shares, &mut page)?,
+            Kind::DistinctCount(count) => count.rows(shares, &mut page, self.format)?,
+            Kind::SortedAtOnce(sorted) => sorted.rows(shares, &mut page)?,
+            Kind::Ranks(ranks) => ranks.rows(shares, &mut page)?,
+            // They have returned above.
+            Kind::Chain { .. } | Kind::Sorted(_) => {}
+        }
+        Ok(page.finish(shares))
     }
 }
 
-/// Stands in rewritten text for the condition that resumes a sorted query.
-const FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
+/// Takes a page of a share; answers whether it wants another.
+type Visit<'v> = dyn FnMut(usize, ShareRows) -> Result<bool, SqlError> + 'v;
 
-impl Source<'_> {
-    fn original(&self) -> Result<Prepared, SqlError> {
-        Prepared::new(self.query, self.parameters, self.env)
-    }
-
-    /// A rewritten query with its placeholder filled in; an empty one stands for the original.
-    fn rewritten(&self, text: &str, filter: &str) -> Result<Prepared, SqlError> {
-        if text.is_empty() {
-            return self.original();
-        }
-        let query = parse_query(&text.replace(FILTER, filter))?;
-        Prepared::new(&query, self.parameters, self.env)
-    }
-}
-
-/// Takes one row; answers whether it wants another.
-type Visit<'v> = dyn FnMut(&[u8]) -> Result<bool, SqlError> + 'v;
-
-/// Hands every row of every share to `visit`, in order, until it wants no more. The first pages of as many shares as
-/// may run at once are asked for together.
-fn drain<S: Shares>(query: &Prepared, shares: &mut S, visit: &mut Visit<'_>) -> Result<(), S::Error> {
+/// Hands every page of every share to `visit`, in order, until it wants no more. The first pages, of so many rows, of as many
+/// shares as may run at once are asked for together.
+fn drain<S: Shares>(
+    query: &Prepared,
+    first_rows: usize,
+    shares: &mut S,
+    visit: &mut Visit<'_>,
+) -> Result<(), S::Error> {
     let count = shares.count();
     let degree = shares.degree().max(1);
     let mut first = 0;
     while first < count {
         let window = first..count.min(first + degree);
-        let asks: Vec<Ask<'_>> =
-            window.clone().map(|share| Ask { share, query, from: None, rows: DRAIN_ROWS }).collect();
+        let ask = |share| Ask { share, query, from: None, after: None, rows: first_rows };
+        let asks: Vec<Ask<'_>> = window.clone().map(ask).collect();
         let pages = shares.pages(&asks)?;
         for (share, page) in window.zip(pages) {
             let mut page = page;
             loop {
                 shares.used(share, &page);
-                for row in page.rows.iter() {
-                    if !visit(row)? {
-                        return Ok(());
-                    }
+                // The rows are charged as long as they are looked at.
+                let SharePage { rows, next, held: _held, .. } = page;
+                if !visit(share, rows)? {
+                    return Ok(());
                 }
-                let Some(next) = page.next.take() else { break };
-                let ask = Ask { share, query, from: Some(&next), rows: DRAIN_ROWS };
+                let Some(next) = next else { break };
+                let ask = Ask { share, query, from: Some(&next), after: None, rows: EVERY_ROW };
                 page = shares.pages(&[ask])?.pop().unwrap_or_default();
             }
         }

@@ -1,171 +1,252 @@
 //! ORDER BY RANK over several shares: statistics first, then the best rows of each component, then the fusion.
 //!
 //! How much a word says depends on how rare it is in the whole container, so the counts of all shares are added up
-//! and written into the component queries. Each component contributes its best rows; a row's score is the sum of
+//! and become constants of the component queries. Each component contributes its best rows; a row's score is the sum of
 //! weight / (60 + rank) over the components, equal scores sharing a rank.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use orrery_model::Value;
-use orrery_sql::{Direction, SqlError};
+use orrery_sql::SqlError;
 
-use super::row::{Members, parse, unreadable};
-use super::whole::{Output, numbers};
-use super::{Shares, Source, drain};
+use super::whole::{Output, absorb};
+use super::{DRAIN_ROWS, Shares, drain};
+use crate::aggregate::AggregateKind;
+use crate::compile::{CompiledQuery, OrderKey, Origin};
+use crate::exec::Execution;
+use crate::functions::{self, Function, in_language};
+use crate::language::Language;
 use crate::limits::ROW_OVERHEAD_BYTES;
 use crate::meter::Meter;
-use crate::plan::HybridInfo;
-use crate::rank::FUSION_OFFSET;
+use crate::node::{Grouping, Node};
+use crate::output::Row;
+use crate::prepared::Prepared;
+use crate::rank::{Component, FUSION_OFFSET, Rank};
 
-/// Counts over all items: how many there are, and for each full-text component its words and matching items.
-#[derive(Default)]
-struct Statistics {
-    items: f64,
-    texts: Vec<(f64, Vec<f64>)>,
+/// Rows that each component hands to the fusion, at least; twice what the client wants, if that is more.
+const COMPONENT_ROWS_MIN: u64 = 120;
+/// Worse than any distance; turned round, than any score of a vector.
+const WORST_DISTANCE: f64 = 1.79769e308;
+/// Worse than any full-text score.
+const WORST_TEXT_SCORE: f64 = -1.0;
+
+/// A query that ranks, over several shares.
+#[derive(Debug)]
+pub(super) struct Ranks {
+    query: Prepared,
+    /// Counts what the scores of texts depend on, over all items whatever the filter; `None` where no text is ranked.
+    statistics: Option<Prepared>,
 }
 
 /// A row that some component brought in.
 struct Candidate {
-    payload: Vec<u8>,
+    written: Vec<u8>,
     scores: Vec<f64>,
 }
 
-pub(super) fn rows<S: Shares>(
-    source: &Source<'_>,
-    info: &HybridInfo,
-    shares: &mut S,
-    output: &mut Output,
-) -> Result<(), S::Error> {
-    let statistics = match info.requires_statistics {
-        true => statistics(source, info, shares)?,
-        false => Statistics::default(),
-    };
-    let mut candidates: Vec<Candidate> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let meter = Meter::new(shares.budget());
-    for component in &info.components {
-        let text = statistics.fill(&component.rewritten);
-        let query = source.rewritten(&text, "true")?;
-        drain(&query, shares, &mut |row| {
-            let members = Members::of(row)?;
-            let rid = members.value("_rid")?.as_str().ok_or_else(unreadable)?.to_string();
-            if places.contains_key(&rid) {
-                return Ok(true);
-            }
-            let inside = Members::of(members.text("payload").ok_or_else(unreadable)?)?;
-            let scores = numbers(Some(&inside.value("componentScores")?))?;
-            let Some(payload) = inside.text("payload") else { return Ok(true) };
-            if scores.len() != info.components.len() {
-                return Err(unreadable());
-            }
-            meter.take(payload.len() + rid.len() + 8 * scores.len() + ROW_OVERHEAD_BYTES)?;
-            places.insert(rid, candidates.len());
-            candidates.push(Candidate { payload: payload.to_vec(), scores });
-            Ok(true)
-        })?;
+impl Ranks {
+    /// `None` for a query that does not rank.
+    pub fn of(query: &Prepared) -> Option<Ranks> {
+        let rank = query.compiled.rank.as_ref()?;
+        let texts = rank.components.iter().any(|component| matches!(component, Component::FullText { .. }));
+        let statistics = texts.then(|| query.partial(|compiled| count_words(compiled, rank)));
+        Some(Ranks { query: query.with(query.compiled.clone()), statistics })
     }
-    output.collect();
-    let (skip, take) = (info.skip.unwrap_or(0), info.take.unwrap_or(u64::MAX));
-    let take = usize::try_from(take).unwrap_or(usize::MAX);
-    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-    for place in best_first(info, &candidates).into_iter().skip(skip).take(take) {
-        if !output.push(&candidates[place].payload) {
-            break;
+
+    pub fn rows<S: Shares>(&self, shares: &mut S, output: &mut Output) -> Result<(), S::Error> {
+        let Some(rank) = &self.query.compiled.rank else { return Ok(()) };
+        let statistics = self.statistics(rank, shares)?;
+        let scores: Vec<Score> = rank
+            .components
+            .iter()
+            .zip(&rank.weights)
+            .enumerate()
+            .map(|(at, (component, weight))| Score::of(component, *weight < 0.0, &statistics, at))
+            .collect::<Result<_, SqlError>>()?;
+        let shape = self.query.needs();
+        let (skip, take) = (shape.offset.unwrap_or(0), shape.top.or(shape.limit));
+        let wanted = take.map(|take| {
+            skip.saturating_add(take).saturating_mul(2).clamp(COMPONENT_ROWS_MIN, u64::from(u32::MAX))
+        });
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut known: HashMap<(usize, u64), usize> = HashMap::new();
+        let meter = Meter::new(shares.budget());
+        for score in &scores {
+            let query = self.query.partial(|compiled| {
+                compiled.rank = None;
+                compiled.order = vec![score.order.clone()];
+                compiled.carried = scores.iter().map(Score::padded).collect();
+                (compiled.top, compiled.offset, compiled.limit) = (wanted, None, None);
+            });
+            drain(&query, DRAIN_ROWS, shares, &mut |share, page| {
+                for (at, row) in page.rows.iter().enumerate() {
+                    let number = page.number(at);
+                    if known.contains_key(&(share, number)) {
+                        continue;
+                    }
+                    let scores: Vec<f64> = page
+                        .carried(at)
+                        .iter()
+                        .map(|score| score.as_number().map_or(f64::NAN, |number| number.as_f64()))
+                        .collect();
+                    meter.take(row.len() + 8 * scores.len() + ROW_OVERHEAD_BYTES)?;
+                    known.insert((share, number), candidates.len());
+                    candidates.push(Candidate { written: row.to_vec(), scores });
+                }
+                Ok(true)
+            })?;
         }
-    }
-    Ok(())
-}
-
-fn statistics<S: Shares>(
-    source: &Source<'_>,
-    info: &HybridInfo,
-    shares: &mut S,
-) -> Result<Statistics, S::Error> {
-    let query = source.rewritten(&info.statistics_query, "true")?;
-    let mut sum = Statistics::default();
-    drain(&query, shares, &mut |row| sum.add(&parse(row)?).map(|()| true))?;
-    Ok(sum)
-}
-
-impl Statistics {
-    fn add(&mut self, row: &Value) -> Result<(), SqlError> {
-        let number =
-            |value: Option<&Value>| value.and_then(Value::as_number).map_or(0.0, |number| number.as_f64());
-        self.items += number(row.get("documentCount"));
-        let texts = row.get("fullTextStatistics").and_then(Value::as_array).ok_or_else(unreadable)?;
-        for (at, text) in texts.iter().enumerate() {
-            let hits = numbers(text.get("hitCounts"))?;
-            if self.texts.len() <= at {
-                self.texts.push((0.0, vec![0.0; hits.len()]));
-            }
-            let (words, matching) = &mut self.texts[at];
-            *words += number(text.get("totalWordCount"));
-            for (sum, hits) in matching.iter_mut().zip(hits) {
-                *sum += hits;
+        output.collect();
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let take = usize::try_from(take.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let best = best_first(&scores, &rank.weights, rank.fused, &candidates);
+        for place in best.into_iter().skip(skip).take(take) {
+            if !output.push(&Row::written(&candidates[place].written))? {
+                break;
             }
         }
         Ok(())
     }
 
-    /// A component query with its placeholders filled in.
-    fn fill(&self, text: &str) -> String {
-        let mut text =
-            text.replace("{documentdb-formattablehybridsearchquery-totaldocumentcount}", &whole(self.items));
-        for (at, (words, hits)) in self.texts.iter().enumerate() {
-            let hits = hits.iter().map(|hits| whole(*hits)).collect::<Vec<_>>().join(",");
-            text = text
-                .replace(
-                    &format!("{{documentdb-formattablehybridsearchquery-totalwordcount-{at}}}"),
-                    &whole(*words),
-                )
-                .replace(
-                    &format!("{{documentdb-formattablehybridsearchquery-hitcountsarray-{at}}}"),
-                    &format!("[{hits}]"),
-                );
-        }
-        text
+    /// Items, and for each component that ranks texts its words and how many texts each term stands in.
+    fn statistics<S: Shares>(&self, rank: &Rank, shares: &mut S) -> Result<Statistics, S::Error> {
+        let Some(counting) = &self.statistics else { return Ok(Statistics::default()) };
+        let meter = Rc::new(Meter::new(shares.budget()));
+        let mut execution = Execution::new(counting).within(&meter);
+        absorb(counting, shares, &mut execution)?;
+        let mut totals = execution.into_totals().into_iter();
+        let mut next = || totals.next().filter(|total| total.as_number().is_some()).unwrap_or(Value::from(0));
+        let items = next();
+        let texts = rank.components.iter().map(|component| match component {
+            Component::FullText { given, .. } => {
+                let words = next();
+                (words, Value::Array(given.iter().map(|_| next()).collect()))
+            }
+            Component::Vector { .. } => (Value::Null, Value::Null),
+        });
+        Ok(Statistics { texts: texts.collect(), items })
     }
 }
 
-fn whole(count: f64) -> String {
-    format!("{count:.0}")
+/// Counts over all items, as constants of a query.
+#[derive(Default)]
+struct Statistics {
+    items: Value,
+    /// For each component its words, and the items in which each term stands.
+    texts: Vec<(Value, Value)>,
+}
+
+/// Makes of a query one that counts items, words and items with each of the terms.
+fn count_words(compiled: &mut CompiledQuery, rank: &Rank) {
+    let mut aggregates = vec![(AggregateKind::Count, Node::Constant(Value::from(1)))];
+    for component in &rank.components {
+        let Component::FullText { path, given, language, .. } = component else { continue };
+        let call = |name: &str, mut others: Vec<Node>| {
+            let function = text_function(name, *language)?;
+            others.insert(0, path.clone());
+            Some(Node::Call(function, others))
+        };
+        let words = call("_FULLTEXTWORDCOUNT", Vec::new());
+        aggregates.extend(words.map(|words| (AggregateKind::Sum, words)));
+        for term in given {
+            let found = call("FULLTEXTCONTAINS", vec![Node::Constant(term.clone())]);
+            aggregates.extend(found.map(|found| (AggregateKind::CountIf, found)));
+        }
+    }
+    compiled.aggregates = aggregates.iter().map(|(kind, _)| *kind).collect();
+    let with_slots = aggregates.into_iter().map(|(kind, argument)| {
+        compiled.origins.push(Origin::Computed);
+        (kind, argument, compiled.origins.len() - 1)
+    });
+    compiled.plan.grouping = Some(Grouping { keys: Vec::new(), aggregates: with_slots.collect() });
+    compiled.slot_count = compiled.origins.len();
+    compiled.plan.guards.clear();
+    compiled.plan.sources.iter_mut().for_each(|source| source.filters.clear());
+    compiled.plan.projection = Node::Constant(Value::Null);
+    compiled.plan.distinct = false;
+    compiled.rank = None;
+    compiled.groups_apart = true;
+    (compiled.top, compiled.offset, compiled.limit) = (None, None, None);
+}
+
+fn text_function(name: &str, language: Language) -> Option<&'static Function> {
+    functions::find(name).map(|function| in_language(function, language))
+}
+
+/// One component as an order.
+struct Score {
+    order: OrderKey,
+    /// What items without a score have.
+    missing: f64,
+}
+
+impl Score {
+    /// `turned`: the worst come first.
+    fn of(
+        component: &Component,
+        turned: bool,
+        statistics: &Statistics,
+        at: usize,
+    ) -> Result<Score, SqlError> {
+        let unknown = || SqlError::whole("", "A query ranks by a score that is not known.");
+        match component {
+            Component::FullText { path, given, language, .. } => {
+                let function = text_function("_FULLTEXTSCORE", *language).ok_or_else(unknown)?;
+                let (words, hits) = statistics.texts.get(at).cloned().ok_or_else(unknown)?;
+                let constants = [Value::Array(given.clone()), statistics.items.clone(), words, hits];
+                let mut arguments = vec![path.clone()];
+                arguments.extend(constants.map(Node::Constant));
+                let node = Node::Call(function, arguments);
+                let order = OrderKey { node, descending: !turned, path: None, missing: None };
+                Ok(Score { order, missing: if turned { WORST_DISTANCE } else { WORST_TEXT_SCORE } })
+            }
+            Component::Vector { node, ascending } => {
+                let Node::Call(_, arguments) = node else { return Err(unknown()) };
+                let function = functions::find("_VECTORSCORE").ok_or_else(unknown)?;
+                let node = Node::Call(function, arguments.clone());
+                let rising = *ascending != turned;
+                // Items without a vector are the worst, whichever way round.
+                let missing = rising.then_some(f64::MAX);
+                let order = OrderKey { node, descending: !rising, path: None, missing };
+                Ok(Score { order, missing: if rising { WORST_DISTANCE } else { -WORST_DISTANCE } })
+            }
+        }
+    }
+
+    fn padded(&self) -> Node {
+        let missing = Node::Constant(Value::from(self.missing));
+        Node::Coalesce(Box::new(self.order.node.clone()), Box::new(missing))
+    }
 }
 
 /// The places of the candidates, best first; equal ones as they came.
-fn best_first(info: &HybridInfo, candidates: &[Candidate]) -> Vec<usize> {
+fn best_first(scores: &[Score], weights: &[f64], fused: bool, candidates: &[Candidate]) -> Vec<usize> {
+    let by_score = |at: usize, left: usize, right: usize| {
+        let score = |place: usize| candidates[place].scores.get(at).copied().unwrap_or(f64::NAN);
+        let order = score(left).total_cmp(&score(right));
+        if scores[at].order.descending { order.reverse() } else { order }
+    };
     let mut places: Vec<usize> = (0..candidates.len()).collect();
-    if let [component] = info.components.as_slice() {
-        let rising = component.order_by.first() == Some(&Direction::Ascending);
-        places.sort_by(|left, right| by_score(candidates, 0, rising, *left, *right));
+    if !fused || scores.len() == 1 {
+        places.sort_by(|left, right| by_score(0, *left, *right));
         return places;
     }
-    let mut fused = vec![0.0; candidates.len()];
-    for (at, component) in info.components.iter().enumerate() {
-        let rising = component.order_by.first() == Some(&Direction::Ascending);
-        let weight = info.weights.get(at).copied().unwrap_or(1.0);
+    let mut sums = vec![0.0; candidates.len()];
+    for at in 0..scores.len() {
+        let weight = weights.get(at).map_or(1.0, |weight| weight.abs());
         let mut order = places.clone();
-        order.sort_by(|left, right| by_score(candidates, at, rising, *left, *right));
+        order.sort_by(|left, right| by_score(at, *left, *right));
         let (mut rank, mut last) = (0.0, f64::NAN);
         for place in order {
-            let score = candidates[place].scores[at];
+            let score = candidates[place].scores.get(at).copied().unwrap_or(f64::NAN);
             if score != last {
                 rank += 1.0;
                 last = score;
             }
-            fused[place] += weight / (FUSION_OFFSET + rank);
+            sums[place] += weight / (FUSION_OFFSET + rank);
         }
     }
-    places.sort_by(|left, right| fused[*right].total_cmp(&fused[*left]));
+    places.sort_by(|left, right| sums[*right].total_cmp(&sums[*left]));
     places
-}
-
-fn by_score(
-    candidates: &[Candidate],
-    at: usize,
-    rising: bool,
-    left: usize,
-    right: usize,
-) -> std::cmp::Ordering {
-    let order = candidates[left].scores[at].total_cmp(&candidates[right].scores[at]);
-    if rising { order } else { order.reverse() }
 }

@@ -4,18 +4,19 @@
 //! from the second page on.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
-use orrery_model::{NumberStyle, Value};
+use orrery_model::Value;
 use orrery_sql::SqlError;
 
 use super::chain::Window;
-use super::row::{Members, items, parse, unreadable};
-use super::totals::Groups;
-use super::{HeldRows, MergePosition, PageSize, Rows, Shares, Source, drain, sorted};
-use crate::compare::canonical_key;
+use super::share_rows::ShareRows;
+use super::{DRAIN_ROWS, EVERY_ROW, HeldRows, MergePosition, PageSize, Shares, drain};
+use crate::exec::{Execution, Flow, compare_keys};
 use crate::limits::ROW_OVERHEAD_BYTES;
 use crate::meter::Meter;
-use crate::plan::{Distinct, QueryInfo};
+use crate::output::{Content, Row, RowFormat, Rows};
+use crate::prepared::Prepared;
 use crate::value::Eval;
 
 /// The page being filled.
@@ -34,10 +35,11 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub fn new(delivered: u64, size: PageSize) -> Output {
+    /// `rows`: none yet.
+    pub fn new(delivered: u64, rows: Rows, size: PageSize) -> Output {
         let behind = HeldRows::default();
         let collects = delivered > 0;
-        Output { rows: Rows::default(), size, skip: delivered, delivered, behind, collects, cut_off: false }
+        Output { rows, size, skip: delivered, delivered, behind, collects, cut_off: false }
     }
 
     /// Says that all rows are known whether or not the page takes them.
@@ -46,22 +48,22 @@ impl Output {
     }
 
     /// Takes the next row of the result; answers whether it wants another.
-    pub fn push(&mut self, row: &[u8]) -> bool {
+    pub fn push(&mut self, row: &Row<'_>) -> Result<bool, SqlError> {
         if self.skip > 0 {
             self.skip -= 1;
-            return true;
+            return Ok(true);
         }
         if !self.size.is_reached(&self.rows) {
-            self.rows.push(row);
+            self.rows.write(row)?;
             self.delivered += 1;
-            return true;
+            return Ok(true);
         }
         if self.behind.rows.is_empty() || (self.collects && self.behind.has_room()) {
-            self.behind.rows.push(row);
-            return self.collects;
+            self.behind.rows.write(row)?;
+            return Ok(self.collects);
         }
         self.cut_off = true;
-        false
+        Ok(false)
     }
 
     pub fn finish<S: Shares>(self, shares: &mut S) -> (Rows, Option<MergePosition>) {
@@ -82,11 +84,11 @@ pub(super) fn hand_out(
     kept: &HeldRows,
     held: u64,
     delivered: u64,
+    mut rows: Rows,
     size: PageSize,
 ) -> Option<(Rows, Option<MergePosition>)> {
     let mut rest = kept.after(delivered).peekable();
     rest.peek()?;
-    let mut rows = Rows::default();
     while !size.is_reached(&rows)
         && let Some(row) = rest.next()
     {
@@ -107,17 +109,13 @@ struct Funnel<'o> {
 }
 
 impl Funnel<'_> {
-    fn push(&mut self, json: &[u8], value: Option<&Value>) -> Result<bool, SqlError> {
+    fn push(&mut self, row: &[u8], mark: &[u8]) -> Result<bool, SqlError> {
         if let Some(seen) = &mut self.seen {
-            let key = match value {
-                Some(value) => canonical_key(&Eval::from_constant(value)),
-                None => canonical_key(&Eval::from_constant(&parse(json)?)),
-            };
-            let size = key.len();
-            if !seen.insert(key) {
+            if seen.contains(mark) {
                 return Ok(true);
             }
-            self.meter.take(size + ROW_OVERHEAD_BYTES)?;
+            self.meter.take(mark.len() + ROW_OVERHEAD_BYTES)?;
+            seen.insert(mark.to_vec());
         }
         if self.window.is_over(self.passed) {
             return Ok(false);
@@ -126,112 +124,165 @@ impl Funnel<'_> {
         if self.passed <= self.window.offset {
             return Ok(true);
         }
-        Ok(self.output.push(json) && !self.window.is_over(self.passed))
+        Ok(self.output.push(&Row::written(row))? && !self.window.is_over(self.passed))
     }
 }
 
-pub(super) fn rows<S: Shares>(
-    source: &Source<'_>,
-    info: &QueryInfo,
-    shares: &mut S,
-    output: &mut Output,
-) -> Result<(), S::Error> {
-    let query = source.rewritten(&info.rewritten, "true")?;
-    let window = Window::of(info);
-    if let Some(alias) = &info.distinct_count {
-        let count = count_distinct(&query, shares)?;
-        let count = Value::from(count);
-        let row = if alias.is_empty() { count } else { Value::Object(vec![(alias.clone(), count)]) };
-        output.push(&text_of(&row));
-        return Ok(());
-    }
-    let seen = (info.distinct != Distinct::None).then(HashSet::new);
-    let grouped =
-        !info.aggregates.is_empty() || !info.aliases.is_empty() || !info.group_by_expressions.is_empty();
-    if grouped || !info.order_by.is_empty() {
+/// Aggregates and groups: parts of all shares, put together, and then the rest of the query over them.
+#[derive(Debug)]
+pub(super) struct Groups {
+    pub query: Prepared,
+    pub parts: Prepared,
+}
+
+impl Groups {
+    pub fn rows<S: Shares>(
+        &self,
+        shares: &mut S,
+        output: &mut Output,
+        format: &dyn RowFormat,
+    ) -> Result<(), S::Error> {
         output.collect();
+        let meter = Rc::new(Meter::new(shares.budget()));
+        let mut execution = Execution::new(&self.query).within(&meter).written_as(format);
+        absorb(&self.parts, shares, &mut execution)?;
+        execution.finish(&mut |row| Ok(if output.push(&row)? { Flow::More } else { Flow::Stop }))?;
+        Ok(())
     }
-    let mut funnel = Funnel { output, window, passed: 0, seen, meter: Meter::new(shares.budget()) };
-    if grouped {
-        let mut groups = Groups::new(info, shares.budget());
-        drain(&query, shares, &mut |row| groups.add(&parse(row)?).map(|()| true))?;
-        for row in groups.into_rows() {
-            if !funnel.push(&text_of(&row), Some(&row))? {
+}
+
+/// Gives an execution the groups of all shares.
+pub(super) fn absorb<S: Shares>(
+    parts: &Prepared,
+    shares: &mut S,
+    execution: &mut Execution<'_>,
+) -> Result<(), S::Error> {
+    drain(parts, EVERY_ROW, shares, &mut |_, mut page| {
+        page.take_groups().into_iter().try_for_each(|part| execution.absorb(part)).map(|()| true)
+    })
+}
+
+/// Distinct rows in the order in which they first appear.
+#[derive(Debug)]
+pub(super) struct DistinctRows {
+    pub query: Prepared,
+    pub window: Window,
+}
+
+impl DistinctRows {
+    pub fn rows<S: Shares>(&self, shares: &mut S, output: &mut Output) -> Result<(), S::Error> {
+        let meter = Meter::new(shares.budget());
+        let seen = Some(HashSet::new());
+        let mut funnel = Funnel { output, window: self.window, passed: 0, seen, meter };
+        drain(&self.query, DRAIN_ROWS, shares, &mut |_, page| {
+            for (at, row) in page.rows.iter().enumerate() {
+                if !funnel.push(row, page.mark(at))? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// How many distinct rows there are.
+#[derive(Debug)]
+pub(super) struct DistinctCount {
+    pub query: Prepared,
+    /// The name of the count; empty for `SELECT VALUE`.
+    pub alias: String,
+}
+
+impl DistinctCount {
+    pub fn rows<S: Shares>(
+        &self,
+        shares: &mut S,
+        output: &mut Output,
+        format: &dyn RowFormat,
+    ) -> Result<(), S::Error> {
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        let meter = Meter::new(shares.budget());
+        drain(&self.query, DRAIN_ROWS, shares, &mut |_, page| {
+            for at in 0..page.len() {
+                let mark = page.mark(at);
+                if !seen.contains(mark) {
+                    meter.take(mark.len() + ROW_OVERHEAD_BYTES)?;
+                    seen.insert(mark.to_vec());
+                }
+            }
+            Ok(true)
+        })?;
+        let count = Value::from(seen.len() as i64);
+        let row = match self.alias.as_str() {
+            "" => count,
+            alias => Value::Object(vec![(alias.to_owned(), count)]),
+        };
+        let row = Eval::from_constant(&row);
+        output.push(&Row { content: Content::Value(&row, format), ..Row::written(&[]) })?;
+        Ok(())
+    }
+}
+
+/// Sorted rows of all shares, for orders in which a share does not hand out its rows: by distance, or distinct ones by
+/// something else than what they are.
+#[derive(Debug)]
+pub(super) struct SortedAtOnce {
+    pub query: Prepared,
+    pub window: Window,
+    pub distinct: bool,
+}
+
+impl SortedAtOnce {
+    pub fn rows<S: Shares>(&self, shares: &mut S, output: &mut Output) -> Result<(), S::Error> {
+        output.collect();
+        let meter = Meter::new(shares.budget());
+        let order = &self.query.compiled.order;
+        // Duplicates are dropped later, so only without DISTINCT it is known how many rows are enough.
+        let enough = self.window.end.filter(|_| !self.distinct).and_then(|end| usize::try_from(end).ok());
+        let mut held: Vec<HeldRow> = Vec::new();
+        drain(&self.query, DRAIN_ROWS, shares, &mut |_, page| {
+            for at in 0..page.len() {
+                let row = HeldRow::of(&page, at);
+                meter.take(row.size_bytes())?;
+                held.push(row);
+                let Some(enough) = enough else { continue };
+                if held.len() >= enough.saturating_mul(2).max(HELD_ROWS_SLACK) {
+                    held.sort_by(|left, right| compare_keys(&left.keys, &right.keys, order));
+                    held.drain(enough..).for_each(|row| meter.give_back(row.size_bytes()));
+                }
+            }
+            Ok(true)
+        })?;
+        // Stable: rows of equal keys stay in the order of their shares.
+        held.sort_by(|left, right| compare_keys(&left.keys, &right.keys, order));
+        let seen = self.distinct.then(HashSet::new);
+        let mut funnel = Funnel { output, window: self.window, passed: 0, seen, meter };
+        for row in &held {
+            if !funnel.push(&row.written, &row.mark)? {
                 break;
             }
         }
-        return Ok(());
+        Ok(())
     }
-    if info.order_by.is_empty() {
-        return drain(&query, shares, &mut |row| funnel.push(row, None));
-    }
-    for row in nearest(&query, info, shares, window)? {
-        if !funnel.push(&row, None)? {
-            break;
-        }
-    }
-    Ok(())
 }
 
-fn count_distinct<S: Shares>(query: &crate::Prepared, shares: &mut S) -> Result<i64, S::Error> {
-    let mut seen: HashSet<Vec<u8>> = HashSet::new();
-    let meter = Meter::new(shares.budget());
-    drain(query, shares, &mut |row| {
-        let key = canonical_key(&Eval::from_constant(&parse(row)?));
-        let size = key.len();
-        if seen.insert(key) {
-            meter.take(size + ROW_OVERHEAD_BYTES)?;
-        }
-        Ok(true)
-    })?;
-    Ok(seen.len() as i64)
+/// A row that waits for all others.
+struct HeldRow {
+    keys: Vec<Value>,
+    written: Vec<u8>,
+    mark: Vec<u8>,
 }
 
-/// Sorted rows of all shares, for orders in which a share does not hand out its rows: by distance.
-fn nearest<S: Shares>(
-    query: &crate::Prepared,
-    info: &QueryInfo,
-    shares: &mut S,
-    window: Window,
-) -> Result<Vec<Vec<u8>>, S::Error> {
-    let mut held: Vec<(Vec<Value>, Vec<u8>)> = Vec::new();
-    let meter = Meter::new(shares.budget());
-    // Duplicates are dropped later, so only without DISTINCT it is known how many rows are enough.
-    let enough = window.end.filter(|_| info.distinct == Distinct::None);
-    drain(query, shares, &mut |row| {
-        let members = Members::of(row)?;
-        let keys = items(&members.value("orderByItems")?);
-        let Some(payload) = members.text("payload") else { return Ok(true) };
-        meter.take(payload.len() + 32 * keys.len() + ROW_OVERHEAD_BYTES)?;
-        held.push((keys, payload.to_vec()));
-        let Some(enough) = enough.and_then(|enough| usize::try_from(enough).ok()) else { return Ok(true) };
-        if held.len() >= enough.saturating_mul(2).max(HELD_ROWS_SLACK) {
-            held.sort_by(|left, right| sorted::compare(&left.0, &right.0, &info.order_by));
-            for (keys, payload) in held.drain(enough..) {
-                meter.give_back(payload.len() + 32 * keys.len() + ROW_OVERHEAD_BYTES);
-            }
-        }
-        Ok(true)
-    })?;
-    // Stable: rows of equal keys stay in the order of their shares.
-    held.sort_by(|left, right| sorted::compare(&left.0, &right.0, &info.order_by));
-    Ok(held.into_iter().map(|(_, payload)| payload).collect())
+impl HeldRow {
+    fn of(page: &ShareRows, at: usize) -> HeldRow {
+        let written = page.rows.get(at).unwrap_or_default().to_vec();
+        HeldRow { keys: page.keys(at).to_vec(), written, mark: page.mark(at).to_vec() }
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.written.len() + self.mark.len() + 32 * self.keys.len() + ROW_OVERHEAD_BYTES
+    }
 }
 
 /// Rows held at least before the worst are dropped.
 const HELD_ROWS_SLACK: usize = 1_024;
-
-pub(super) fn text_of(row: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    row.write_json(&mut out, NumberStyle::Query);
-    out
-}
-
-/// The items of an array as numbers.
-pub(super) fn numbers(value: Option<&Value>) -> Result<Vec<f64>, SqlError> {
-    let elements = value.and_then(Value::as_array).ok_or_else(unreadable)?;
-    elements
-        .iter()
-        .map(|element| element.as_number().map(|number| number.as_f64()).ok_or_else(unreadable))
-        .collect()
-}

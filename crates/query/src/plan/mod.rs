@@ -46,6 +46,7 @@ pub use features::{Feature, Features};
 pub use hybrid::HybridInfo;
 pub use ranges::{QueryRange, RANGES_MAX};
 pub use rewrite::{Distinct, QueryInfo};
+pub(crate) use rewrite::{distinct_count, sorts_by_distance, sorts_what_it_selects};
 
 /// What a plan depends on besides the query.
 #[derive(Clone, Copy, Debug)]

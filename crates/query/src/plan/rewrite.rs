@@ -133,7 +133,7 @@ pub(super) fn literal_count(value: u64) -> Count {
 // ---- DISTINCT
 
 /// `DISTINCT VALUE c.a … ORDER BY c.a`: duplicates come one after the other.
-fn sorts_what_it_selects(query: &Query) -> bool {
+pub(crate) fn sorts_what_it_selects(query: &Query) -> bool {
     let (Projection::Value(value, _), Some(order_by)) = (&query.select.projection, &query.order_by) else {
         return false;
     };
@@ -141,7 +141,7 @@ fn sorts_what_it_selects(query: &Query) -> bool {
 }
 
 /// `SELECT COUNT(1) FROM (SELECT DISTINCT …)`: the name of the count and the query that is counted.
-pub(super) fn distinct_count(query: &Query) -> Option<(String, &Query)> {
+pub(crate) fn distinct_count(query: &Query) -> Option<(String, &Query)> {
     let select = &query.select;
     let [Source { collection: Collection::Subquery(inner), iterate: false, .. }] = query.from.as_slice()
     else {
@@ -325,7 +325,13 @@ pub(super) fn payload(query: &Query) -> Expr {
     }
 }
 
-pub(super) fn is_vector_distance(value: &Expr) -> bool {
+/// Whether a key of ORDER BY is a distance, by which partitions may hand out rows in another order than they rank them.
+pub(crate) fn sorts_by_distance(query: &Query) -> bool {
+    let items = query.order_by.as_ref().map_or(&[][..], |order_by| &order_by.items);
+    items.iter().any(|item| is_vector_distance(&item.expr))
+}
+
+fn is_vector_distance(value: &Expr) -> bool {
     matches!(&value.kind, ExprKind::Call { name, udf: false, .. } if name.text.eq_ignore_ascii_case("VECTORDISTANCE"))
 }
 
