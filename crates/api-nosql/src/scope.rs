@@ -4,6 +4,7 @@
 
 use http::StatusCode;
 use http::header::USER_AGENT;
+use orrery_engine::query::distributed;
 use orrery_engine::{Error, Kind, Scope};
 use orrery_model::{Epk, PartitionKey};
 
@@ -64,21 +65,9 @@ fn asked_for(context: &Context<'_>, target: &Target) -> Result<Scope> {
     Ok(range.map_or(Scope::All, Scope::Range))
 }
 
-/// How often a request is run again because partitions have split or merged under it.
-const RUNS_MAX: usize = 16;
-
-/// Runs a request. When a partition went away under it, it runs again by the new map, unless the client named the
-/// partition itself and has to know.
-pub fn routed<T>(scope: &Scope, mut run: impl FnMut() -> Result<T>) -> Result<T> {
-    let named = matches!(scope, Scope::Range(_) | Scope::Epk { range: Some(_), .. });
-    let mut runs = 0;
-    loop {
-        runs += 1;
-        match run() {
-            Err(error) if !named && runs < RUNS_MAX && error.is_range_gone() => {}
-            result => return result,
-        }
-    }
+/// Runs a request, and again by the new map when a partition went away under it.
+pub fn routed<T>(scope: &Scope, run: impl FnMut() -> Result<T>) -> Result<T> {
+    distributed::routed(scope, ApiError::is_range_gone, run)
 }
 
 /// The same for a query, by the scope that it now has.
@@ -96,7 +85,7 @@ pub fn routed_query<T>(
         return routed(scope, || run(scope));
     }
     // Any scope that names no range: the map is looked at before every run.
-    routed(&Scope::All, || run(&taken_over(target, scope)))
+    routed(&Scope::All, || run(&target.container.taken_over(scope)))
 }
 
 /// Whether ranges that have taken over answer for the one that the request names.
@@ -110,23 +99,6 @@ fn asks_for_ever(context: &Context<'_>) -> bool {
     [USER_AGENT, CUSTOM_USER_AGENT]
         .into_iter()
         .any(|header| context.text(header).is_some_and(|name| name.contains(JAVASCRIPT_SDK)))
-}
-
-fn taken_over(target: &Target, scope: &Scope) -> Scope {
-    let part = |range: &u32| target.container.gone_range(*range);
-    match scope {
-        Scope::Range(range) => match part(range) {
-            Some((min, max)) => Scope::Epk { min, max, range: None },
-            None => scope.clone(),
-        },
-        Scope::Epk { min, max, range: Some(range) } => match part(range) {
-            Some((low, high)) => {
-                Scope::Epk { min: low.max(min.clone()), max: high.min(max.clone()), range: None }
-            }
-            None => scope.clone(),
-        },
-        _ => scope.clone(),
-    }
 }
 
 /// The number of a range; some clients put the container's rid and a comma before it.

@@ -56,7 +56,7 @@ pub struct Service {
     pub(crate) authorizer: Authorizer,
     pub(crate) scripts: Arc<ScriptHost>,
     /// Rows of queries that are ready before they are asked for.
-    pub(crate) held: ResultCache,
+    pub(crate) held: Arc<ResultCache>,
     pub(crate) statements: query::Statements,
     lengthy: Lengthy,
 }
@@ -121,7 +121,7 @@ impl Service {
         account.set_script_host(host);
         Service {
             scripts,
-            held: ResultCache::new((config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX)),
+            held: Arc::new(ResultCache::new((config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX))),
             account,
             config,
             headers,

@@ -125,6 +125,10 @@ impl Hosts {
 struct NoMembers;
 
 impl SystemProperties for NoMembers {
+    fn to_shared(&self) -> Arc<dyn SystemProperties> {
+        Arc::new(NoMembers)
+    }
+
     fn count(&self) -> usize {
         0
     }

@@ -21,7 +21,7 @@ pub use crate::partition::{ChangeKind, ItemVersion, PageLimits, ScanPosition, Sp
 use crate::throughput::RequestClass;
 
 /// What a page is about.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Scope {
     All,
     /// A full key, or the first values of a hierarchical one.

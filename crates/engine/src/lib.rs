@@ -95,8 +95,10 @@ pub use offer::{Level, Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
 pub use partition::{Draft, Drafted, Rewritten};
 pub use query::{
-    Costs, IndexUse, PageSink, PartitionQuery, QueryFailure, QueryLimits, QueryMetrics, QueryPage,
-    QueryPosition, RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, SystemOf, SystemProperties,
+    Costs, DistributedFailure, DistributedPosition, DistributedQuery, IndexUse, PageSink, PartitionQuery,
+    QueryFailure, QueryInsight, QueryLimits, QueryMetrics, QueryOptions, QueryPage, QueryPosition,
+    RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, Resuming, Share, SystemOf,
+    SystemProperties,
 };
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};

@@ -11,25 +11,28 @@
 
 use std::cell::LazyCell;
 use std::ops::Deref;
-use std::sync::OnceLock;
 
 use http::{HeaderValue, StatusCode};
-use orrery_engine::{ResultCachePlace, Scope};
-use orrery_query::merge::{MergeError, MergePlan, MergePosition, Merged, PageSize};
-use orrery_query::{QueryEnv, Rows, plan as planning};
-use orrery_sql::SqlError;
+use orrery_engine::query::distributed::cores;
+use orrery_engine::{
+    DistributedFailure, DistributedQuery, QueryFailure, QueryOptions, ResultCachePlace, Resuming, Scope,
+    Share,
+};
+use orrery_model::PartitionKey;
+use orrery_query::merge::{MergePlan, MergePosition, Merged, PageSize};
+use orrery_query::{JsonText, QueryEnv, Rows, plan as planning};
 
-use super::partitions::{self, Partitions, Share};
 use super::position::{self, Mark};
-use super::query_metrics::Insight;
+use super::query_env::WireSystem;
+use super::query_metrics;
 use super::request::{self, QueryRequest};
 use super::statements::Statement;
 use super::{plan, query_env};
 use crate::config::CrossPartition;
-use crate::errors::{ApiError, Result};
+use crate::errors::{ApiError, Plane, Result};
 use crate::headers::{self, Answer};
 use crate::paging::{PAGE_BYTES_MAX, page_items};
-use crate::resource_feed::close_envelope;
+use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
 use crate::{consistency, continuation, items, paging, request_class, scope};
 
@@ -66,55 +69,89 @@ fn page(
         true => Mark::of_shape(query),
         false => Mark::of_text(&request.text, &request.parameters),
     };
-    let mut partitions = Partitions::new(context, target, session, shares);
-    partitions.explained = Insight::is_wanted(context);
-    partitions.class = request_class::class(context)?;
-    partitions.timed = context.flag(headers::POPULATE_METRICS);
-    partitions.degree = degree(context);
-    partitions.read_ahead = context.flag(headers::PARALLELIZE);
-    partitions.held = Some(&context.service.held);
-    partitions.held_place = plan.as_ref().map(|_| held_place(target, request, scope));
-    let merged = match &plan {
+    let merged = match plan {
         // What names no part of the container is served as the gateway does it: one partition after the other.
         Some(plan) if !inside => Merged::new(plan).one_by_one(),
         Some(plan) => Merged::new(plan),
         None => Merged::single(prepared),
     };
-    if merged.is_sorted() {
-        // Each page asks the partitions for what comes after its last key, so nobody would come for what they know beyond it.
-        partitions.held = None;
-    }
+    let mut begins_with = Vec::with_capacity(64);
+    open_envelope(&mut begins_with, "Documents", target.rid.as_str());
+    let system = WireSystem(target.rid);
+    let options = QueryOptions {
+        session,
+        class: request_class::class(context)?,
+        degree: degree(context),
+        read_ahead: context.flag(headers::PARALLELIZE),
+        page_time: context.service.config.query_page_time,
+        page_bytes: PAGE_BYTES_MAX,
+        budget: &context.budget,
+        // Each page of a sorted merge asks the partitions for what comes after its last row, so nobody would come for what
+        // they know beyond it.
+        held: (!merged.is_sorted()).then_some(&context.service.held),
+        held_place: plan.map(|_| held_place(target, request, scope)),
+        system: &system,
+        format: &JsonText,
+        begins_with: &begins_with,
+        timed: context.flag(headers::POPULATE_METRICS),
+        explained: query_metrics::is_wanted(context),
+        lengthy: None,
+        gives_up: false,
+    };
+    let mut query_run = DistributedQuery::new(&target.container, shares, options);
     let start = match continuation::of_request(context, &target.rid, inside)? {
         None => None,
         Some(bytes) => {
             let start = position::decode(&bytes, mark()).ok_or_else(continuation::invalid)?;
-            let skips = query.offset_limit.is_some();
-            let next = partitions.go_on(start, skips, merged.is_sorted());
-            Some(next.ok_or_else(continuation::invalid)?)
+            let resuming = Resuming { skips: query.offset_limit.is_some(), sorts: merged.is_sorted() };
+            Some(query_run.go_on(start, resuming).map_err(|failure| failed(target, failure))?)
         }
     };
     let size = PageSize { rows, bytes: PAGE_BYTES_MAX };
-    let read = |partitions: &mut Partitions<'_>, start: Option<MergePosition>| {
-        let (page, next) = merged.page(partitions, start, size).map_err(|error| match error {
-            MergeError::Foreign => continuation::invalid(),
-            MergeError::Share(error) => error,
-        })?;
-        let next = next.map(|next| header_of(context, &merged, partitions, mark(), &next));
-        answer(context, partitions, scope, page, next)
+    let read = |run: &mut DistributedQuery<'_>, start: Option<MergePosition>| {
+        let (page, next) = run.page(&merged, start, size).map_err(|failure| failed(target, failure))?;
+        let next = next.map(|next| header_of(context, target, &merged, run, mark(), &next));
+        answer(context, target, run, scope, page, next)
     };
     // Several partitions have rows to be merged; of one it shows how long it takes.
-    if partitions.shares.len() == 1 && plan.is_none() && prepared.is_steady() {
-        partitions.lengthy = Some(context.service.lengthy());
-        partitions.gives_up = true;
-        let answered = read(&mut partitions, start.clone());
-        if !partitions.gave_up() {
+    if query_run.share_count() == 1 && plan.is_none() && prepared.is_steady() {
+        query_run.options.lengthy = Some(context.service.lengthy());
+        query_run.options.gives_up = true;
+        let answered = read(&mut query_run, start.clone());
+        if !query_run.gave_up() {
             return answered;
         }
-        partitions.lengthy = None;
-        partitions.gives_up = false;
+        query_run.options.lengthy = None;
+        query_run.options.gives_up = false;
     }
     // All of it, to the last byte of the answer and to the freeing of its rows.
-    context.lengthy(|| read(&mut partitions, start))
+    context.lengthy(|| read(&mut query_run, start))
+}
+
+/// A page that failed, in the words of this protocol.
+fn failed(target: &Target, failure: DistributedFailure) -> ApiError {
+    let refused =
+        |error| ApiError::from_engine(error, Plane::Items).at(items::place(target, &PartitionKey::default()));
+    match failure {
+        DistributedFailure::Continuation => continuation::invalid(),
+        // A merge that fails does so while it runs.
+        DistributedFailure::Merge(error) => request::failed(&error, true),
+        DistributedFailure::Refused(error) => {
+            let at = items::at(error.at.unwrap_or_default());
+            ApiError::from_engine(error, Plane::Items).at(at)
+        }
+        DistributedFailure::Page(QueryFailure::Exceeded(exceeded)) => ApiError::exceeded(exceeded),
+        DistributedFailure::Page(QueryFailure::Engine(error)) => refused(error),
+        DistributedFailure::Page(QueryFailure::Lengthy) => {
+            refused(orrery_engine::Error::internal("A query ran out of steps that nobody counted."))
+        }
+        DistributedFailure::Page(QueryFailure::Query { error, charge_ru, at }) => {
+            let at = items::at(at);
+            let mut failed = request::failed(&error, true).charge(charge_ru).at(at);
+            failed.headers = items::usage_headers(target, at).into();
+            failed
+        }
+    }
 }
 
 /// Where the merged rows of a query are kept.
@@ -156,9 +193,10 @@ fn place<'s>(
         Ok(Place { shares, plan: Some(plan) })
     };
     if !matches!(scope, Scope::All) {
-        return merging(partitions::named(&target.container, scope)?);
+        let shares = target.container.shares_of(scope);
+        return merging(shares.map_err(|error| ApiError::from_engine(error, Plane::Items))?);
     }
-    let shares = partitions::filtered(&target.container, ranges);
+    let shares = target.container.shares_of_ranges(ranges);
     let pinned = matches!(ranges.as_slice(), [range] if range.is_point());
     let merges = planning::counts_distinct_rows(query) || prepared.lists_aggregates();
     let plain = !merges || !prepared.needs().from;
@@ -184,9 +222,7 @@ fn place<'s>(
 
 /// How many partitions to ask at once: as the client says, and not more than there are cores to do it.
 fn degree(context: &Context<'_>) -> usize {
-    // Asking the system means reading several of its files.
-    static CORES: OnceLock<usize> = OnceLock::new();
-    let cores = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let cores = cores();
     match context.text(headers::DEGREE_OF_PARALLELISM).and_then(|text| text.trim().parse::<i64>().ok()) {
         Some(wanted) if wanted >= 0 => usize::try_from(wanted).unwrap_or(cores).clamp(1, cores),
         _ => cores,
@@ -196,17 +232,18 @@ fn degree(context: &Context<'_>) -> usize {
 /// The continuation, in the short form if the client cannot carry the long one.
 fn header_of(
     context: &Context<'_>,
+    target: &Target,
     merged: &Merged<'_>,
-    partitions: &Partitions<'_>,
+    run: &DistributedQuery<'_>,
     mark: Mark,
     next: &MergePosition,
 ) -> HeaderValue {
     let write = |position: &MergePosition| {
-        let position = position::encode(mark, &partitions.named(position));
-        continuation::header(&partitions.target.rid, &position)
+        let position = position::encode(mark, &run.named(position));
+        continuation::header(&target.rid, &position)
     };
     let long = write(next);
-    match merged.shortened(next).filter(|_| partitions.begin_at_once()) {
+    match merged.shortened(next).filter(|_| run.begin_at_once()) {
         Some(short) if long.len() > continuation::bytes_max(context) => write(&short),
         _ => long,
     }
@@ -214,31 +251,24 @@ fn header_of(
 
 fn answer(
     context: &Context<'_>,
-    partitions: &Partitions<'_>,
+    target: &Target,
+    run: &DistributedQuery<'_>,
     scope: &Scope,
     page: Rows,
     next: Option<HeaderValue>,
 ) -> Result<Answer> {
-    let target = partitions.target;
     let (count, size_bytes) = (page.len(), page.size_bytes());
     // The buffer that the rows were written to is the body. From here on the server holds it until it is sent.
     let _held = paging::hold(context, size_bytes)?;
     let mut body = page.into_bytes();
     close_envelope(&mut body, count);
-    let at = items::at(partitions.at());
-    let mut answer = items::answer(context, target, StatusCode::OK, at, partitions.figures().charge_ru)
+    let at = items::at(run.at());
+    let mut answer = items::answer(context, target, StatusCode::OK, at, run.charge_ru())
         .count(count)
         .set(headers::QUERY_EXECUTION_INFO, EXECUTION_INFO);
     if let Some(next) = next {
         answer = answer.set(headers::CONTINUATION, next);
     }
-    let answer = partitions.insight().told(context, target, scope, (count, size_bytes), answer);
+    let answer = query_metrics::told(run.insight(), context, target, scope, (count, size_bytes), answer);
     Ok(answer.body(body))
-}
-
-/// A merge that fails does so while it runs.
-impl From<SqlError> for ApiError {
-    fn from(error: SqlError) -> ApiError {
-        request::failed(&error, true)
-    }
 }

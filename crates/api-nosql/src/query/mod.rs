@@ -3,21 +3,19 @@
 //!
 //! The language and its evaluation live in their own crates; what is here is the wire around them: the body of a query
 //! (`request`), its syntax tree (`parse_cache`), the same made ready to run (`statements`), what it may know about its
-//! container (`query_env`), where it runs (`items`, `partitions`), how one partition makes its pages (`share`), how they go
-//! on (`position`) and what they tell about themselves (`query_metrics`), and which queries the gateway leaves to the client
-//! (`plan`).
+//! container (`query_env`), its answers (`items`), continuations (`position`) and what pages tell about themselves
+//! (`query_metrics`), and which queries the gateway leaves to the client (`plan`). The engine runs them over the
+//! partitions.
 
 pub mod condition;
 pub mod items;
 mod parse_cache;
-mod partitions;
 pub mod plan;
 mod position;
 pub mod query_env;
 mod query_metrics;
 pub mod request;
 pub mod resources;
-pub mod share;
 mod statements;
 
 pub use statements::Statements;

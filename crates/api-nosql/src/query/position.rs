@@ -1,13 +1,14 @@
-//! Where the next page of a query begins.
+//! Where the next page of a query begins, as clients carry it.
 //!
-//! Inside a share the engine knows (`QueryPosition`). Over all shares: in a share, after a sort key, or after a number of rows. Shares are known by where their partition
-//! begins. A mark made from the query's text comes first, so that a continuation is refused when it is used with
+//! What a position means is the engine's (`DistributedPosition`); here it becomes bytes and is read back. A mark made from the query's text comes first, so that a continuation is refused when it is used with
 //! another query:
 //!
 //! ```text
 //! format (1) · mark of the query (4) · kind (1) · what that kind needs
 //! ```
 
+use orrery_engine::DistributedPosition;
+use orrery_engine::query::distributed::Part;
 use orrery_engine::query::{decode_keys, encode_keys};
 use orrery_model::{Epk, NumberStyle, Value, murmur3_x64_128};
 use orrery_query::SortPosition;
@@ -68,46 +69,16 @@ fn hash(bytes: &[u8]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// A position that names its shares by the part of the hash space they are, which outlives splits and merges.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Start {
-    /// What is left of each part, in hash order. After the last part nothing has been read yet.
-    Chain {
-        parts: Vec<Part>,
-        passed: u64,
-    },
-    /// `at.share` and `at.last` count for nothing; `[min, max)` says which they were. What lies before the positions of the parts was read before
-    /// their partitions were split or merged.
-    Sorted {
-        parts: Vec<Part>,
-        min: Epk,
-        max: Epk,
-        at: SortedPosition,
-    },
-    Whole {
-        delivered: u64,
-        held: u64,
-    },
-}
-
-/// A part of the hash space, `[min, max)`, and the engine's position in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    pub min: Epk,
-    pub max: Epk,
-    pub inner: Option<Vec<u8>>,
-}
-
-pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
+pub fn encode(mark: Mark, start: &DistributedPosition) -> Vec<u8> {
     let mut out = vec![FORMAT];
     out.extend_from_slice(&mark.0);
     match start {
-        Start::Chain { parts, passed } => {
+        DistributedPosition::Chain { parts, passed } => {
             out.push(CHAIN);
             out.extend_from_slice(&passed.to_be_bytes());
             out.extend_from_slice(&encode_parts(parts));
         }
-        Start::Sorted { parts, min, max, at } => {
+        DistributedPosition::Sorted { parts, min, max, at } => {
             if parts.is_empty() {
                 out.push(SORTED);
             } else {
@@ -121,7 +92,7 @@ pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
             }
             out.extend_from_slice(&encode_keys(&at.after.keys));
         }
-        Start::Whole { delivered, held } => {
+        DistributedPosition::Whole { delivered, held } => {
             out.push(DELIVERED);
             out.extend_from_slice(&delivered.to_be_bytes());
             if *held != 0 {
@@ -133,7 +104,7 @@ pub fn encode(mark: Mark, start: &Start) -> Vec<u8> {
 }
 
 /// Reads a position back; `None` if it is damaged or belongs to another query.
-pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
+pub fn decode(bytes: &[u8], mark: Mark) -> Option<DistributedPosition> {
     let (format, rest) = bytes.split_first()?;
     let (found, rest) = rest.split_first_chunk::<4>()?;
     if *format != FORMAT || *found != mark.0 {
@@ -143,7 +114,7 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
     match *kind {
         CHAIN => {
             let passed = take_number(&mut rest)?;
-            Some(Start::Chain { parts: decode_parts(rest)?, passed })
+            Some(DistributedPosition::Chain { parts: decode_parts(rest)?, passed })
         }
         SORTED | SORTED_IN_PARTS => {
             let parts = if *kind == SORTED { Vec::new() } else { decode_parts(take_bytes(&mut rest)?)? };
@@ -153,12 +124,12 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<Start> {
             let rows = take_number(&mut rest)?;
             let keys = decode_keys(rest).filter(|keys| keys.len() <= KEYS_MAX)?;
             let at = SortedPosition { share: 0, last: 0, after: SortPosition { keys, number, rows }, passed };
-            (min < max).then_some(Start::Sorted { parts, min, max, at })
+            (min < max).then_some(DistributedPosition::Sorted { parts, min, max, at })
         }
         DELIVERED => {
             let delivered = take_number(&mut rest)?;
             let held = if rest.is_empty() { 0 } else { take_number(&mut rest)? };
-            rest.is_empty().then_some(Start::Whole { delivered, held })
+            rest.is_empty().then_some(DistributedPosition::Whole { delivered, held })
         }
         _ => None,
     }
@@ -216,22 +187,27 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn positions() -> Vec<Start> {
+    fn positions() -> Vec<DistributedPosition> {
         let epk = |text: &str| Epk::from_hex(text).unwrap();
         let part = |min, max, inner| Part { min: epk(min), max: epk(max), inner };
         let keys = vec![Value::Undefined, 5.into(), "a".into(), Value::Null];
         let at =
             SortedPosition { share: 0, last: 0, after: SortPosition { keys, number: 7, rows: 1 }, passed: 9 };
         vec![
-            Start::Chain { parts: vec![part("", "3F", None)], passed: 4 },
-            Start::Chain {
+            DistributedPosition::Chain { parts: vec![part("", "3F", None)], passed: 4 },
+            DistributedPosition::Chain {
                 parts: vec![part("", "3F", Some(vec![1, 2, 3])), part("3F", "FF", Some(vec![4]))],
                 passed: 0,
             },
-            Start::Sorted { parts: Vec::new(), min: epk("7F"), max: epk("FF"), at: at.clone() },
-            Start::Sorted { parts: vec![part("", "7F", Some(vec![9]))], min: epk(""), max: epk("3F"), at },
-            Start::Whole { delivered: 12, held: 0 },
-            Start::Whole { delivered: 12, held: 7 },
+            DistributedPosition::Sorted { parts: Vec::new(), min: epk("7F"), max: epk("FF"), at: at.clone() },
+            DistributedPosition::Sorted {
+                parts: vec![part("", "7F", Some(vec![9]))],
+                min: epk(""),
+                max: epk("3F"),
+                at,
+            },
+            DistributedPosition::Whole { delivered: 12, held: 0 },
+            DistributedPosition::Whole { delivered: 12, held: 7 },
         ]
     }
 

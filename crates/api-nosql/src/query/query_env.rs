@@ -1,5 +1,7 @@
 //! What a query sees besides its text: the clock, the container's policies, and the system properties of each item.
 
+use std::sync::Arc;
+
 use orrery_engine::{Item, SYSTEM_PROPERTIES, SystemOf, SystemProperties};
 use orrery_model::Value;
 use orrery_query::{QueryEnv, RowView};
@@ -45,6 +47,10 @@ const ETAG: usize = 2;
 const ATTACHMENTS: usize = 3;
 
 impl SystemProperties for WireSystem {
+    fn to_shared(&self) -> Arc<dyn SystemProperties> {
+        Arc::new(WireSystem(self.0))
+    }
+
     fn count(&self) -> usize {
         COUNT
     }

@@ -43,7 +43,7 @@ pub struct Statement {
     pub request: QueryRequest,
     pub query: Arc<Query>,
     /// Prepared whatever composite indexes there are: which of them a sort needs is a question for whoever runs it.
-    pub prepared: Prepared,
+    pub prepared: Arc<Prepared>,
     /// What it reads if nothing but its filter says where.
     pub ranges: Vec<QueryRange>,
     /// How its shares are merged, once somebody has asked.
@@ -113,6 +113,7 @@ impl Statements {
         let env = QueryEnv { composite_indexes: None, ..env() };
         let prepared = Prepared::new(&query, &request.parameters, &env)
             .map_err(|error| request::failed(&error, false))?;
+        let prepared = Arc::new(prepared);
         let ranges = planning::ranges(&prepared, &definition.partition_key);
         let small = prepared.constant_bytes() <= CONSTANT_BYTES_MAX;
         let comes_again = hash != 0 && small && prepared.is_lasting() && {

@@ -40,6 +40,10 @@ pub fn write_all(
 pub struct NoSystem;
 
 impl SystemProperties for NoSystem {
+    fn to_shared(&self) -> std::sync::Arc<dyn SystemProperties> {
+        std::sync::Arc::new(NoSystem)
+    }
+
     fn count(&self) -> usize {
         0
     }

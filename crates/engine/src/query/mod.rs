@@ -12,11 +12,13 @@
 //!   `materialized` and `index_only`. `columns`: groups without items. `result_cache`: pages that are ready already. `lookup`:
 //!   items by index. `index_order`: an index in order. `terms`: texts by words. `vector_scan`, `graph`: vectors, `incomparable`:
 //!   items without one.
+//! - `distributed`: the same over several partitions.
 //! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
 pub(crate) mod charge;
 mod columns;
 mod costs;
+pub mod distributed;
 mod explain;
 mod graph;
 mod incomparable;
@@ -38,6 +40,7 @@ mod top_k_candidates;
 mod vector_scan;
 mod window;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use orrery_budget::{Budget, Exceeded, Held};
@@ -51,6 +54,9 @@ use crate::partition::{Partition, Span};
 
 pub use charge::held_page_charge;
 pub use costs::Costs;
+pub use distributed::{
+    DistributedFailure, DistributedPosition, DistributedQuery, QueryInsight, QueryOptions, Resuming, Share,
+};
 pub use explain::{IndexUse, Report};
 pub use metrics::QueryMetrics;
 pub use position::{Order, Progress, QueryPosition, WindowPosition, decode_keys, encode_keys};
@@ -97,7 +103,10 @@ pub struct QueryLimits {
 pub type PageSink<'s> = dyn FnMut(Row<'_>) -> Result<usize, SqlError> + 's;
 
 /// The members that the wire adds to an item, in the order in which they are printed.
-pub trait SystemProperties: Sync {
+pub trait SystemProperties: Send + Sync {
+    /// The same for another thread.
+    fn to_shared(&self) -> Arc<dyn SystemProperties>;
+
     fn count(&self) -> usize;
 
     fn name(&self, at: usize) -> &'static str;

@@ -53,6 +53,10 @@ pub struct Case {
 pub struct TestSystem;
 
 impl SystemProperties for TestSystem {
+    fn to_shared(&self) -> std::sync::Arc<dyn SystemProperties> {
+        std::sync::Arc::new(TestSystem)
+    }
+
     fn count(&self) -> usize {
         2
     }

@@ -8,6 +8,7 @@
 //! over in the same page.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::{Ask, MergeError, MergePosition, PageResult, PageSize, SharePage, Shares};
 use crate::prepared::{Prepared, QueryShape};
@@ -44,7 +45,7 @@ impl Window {
 }
 
 pub fn page<S: Shares>(
-    query: &Prepared,
+    query: &Arc<Prepared>,
     window: Window,
     shares: &mut S,
     start: Option<MergePosition>,

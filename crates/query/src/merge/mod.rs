@@ -94,7 +94,7 @@ pub trait Shares {
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     pub share: usize,
-    pub query: &'a Prepared,
+    pub query: &'a Arc<Prepared>,
     /// Where an earlier page of the same share said to go on.
     pub from: Option<&'a [u8]>,
     /// Else the row behind which to begin, of a sorted query, and how many rows of all shares came before.
@@ -180,7 +180,7 @@ pub struct MergePlan(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Chain { query: Prepared, window: Window },
+    Chain { query: Arc<Prepared>, window: Window },
     Sorted(Sorted),
     Groups(Groups),
     DistinctRows(DistinctRows),
@@ -201,7 +201,7 @@ impl MergePlan {
             return Err(refusal);
         }
         if let Some((alias, counted)) = distinct_count(query) {
-            let query = Prepared::new(counted, parameters, env)?.marked_rows();
+            let query = Arc::new(Prepared::new(counted, parameters, env)?.marked_rows());
             return Ok(MergePlan(Kind::DistinctCount(DistinctCount { query, alias })));
         }
         if let Some(ranks) = Ranks::of(prepared) {
@@ -212,21 +212,21 @@ impl MergePlan {
         // Without FROM there is one row, wherever it is computed.
         Ok(MergePlan(if shape.from && (shape.group_by || !shape.aggregates.is_empty()) {
             let query = prepared.with(prepared.compiled.clone());
-            Kind::Groups(Groups { query, parts: prepared.group_parts() })
+            Kind::Groups(Groups { query, parts: Arc::new(prepared.group_parts()) })
         } else if shape.order_by {
             let streams = (!distinct || sorts_what_it_selects(query)) && !sorts_by_distance(query);
-            let query = match distinct {
+            let query = Arc::new(match distinct {
                 true => prepared.all_sorted_rows(!streams),
                 false => prepared.first_rows(),
-            };
+            });
             match streams {
                 true => Kind::Sorted(Sorted { query, window, distinct }),
                 false => Kind::SortedAtOnce(SortedAtOnce { query, window, distinct }),
             }
         } else if distinct {
-            Kind::DistinctRows(DistinctRows { query: prepared.marked_rows(), window })
+            Kind::DistinctRows(DistinctRows { query: Arc::new(prepared.marked_rows()), window })
         } else {
-            Kind::Chain { query: prepared.first_rows(), window }
+            Kind::Chain { query: Arc::new(prepared.first_rows()), window }
         }))
     }
 }
@@ -243,7 +243,7 @@ pub struct Merged<'q> {
 enum Way<'q> {
     Plan(&'q Kind),
     /// The only share computes everything.
-    Single(&'q Prepared),
+    Single(&'q Arc<Prepared>),
 }
 
 impl<'q> Merged<'q> {
@@ -253,7 +253,7 @@ impl<'q> Merged<'q> {
     }
 
     /// The query for a single share, which needs no merging.
-    pub fn single(prepared: &'q Prepared) -> Merged<'q> {
+    pub fn single(prepared: &'q Arc<Prepared>) -> Merged<'q> {
         Merged { way: Way::Single(prepared), one_by_one: false, format: &JsonText }
     }
 
@@ -330,7 +330,7 @@ type Visit<'v> = dyn FnMut(usize, ShareRows) -> Result<bool, SqlError> + 'v;
 /// Hands every page of every share to `visit`, in order, until it wants no more. The first pages, of so many rows, of as many
 /// shares as may run at once are asked for together.
 fn drain<S: Shares>(
-    query: &Prepared,
+    query: &Arc<Prepared>,
     first_rows: usize,
     shares: &mut S,
     visit: &mut Visit<'_>,

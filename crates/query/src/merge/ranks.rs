@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use orrery_model::Value;
 use orrery_sql::SqlError;
@@ -36,7 +37,7 @@ const WORST_TEXT_SCORE: f64 = -1.0;
 pub(super) struct Ranks {
     query: Prepared,
     /// Counts what the scores of texts depend on, over all items whatever the filter; `None` where no text is ranked.
-    statistics: Option<Prepared>,
+    statistics: Option<Arc<Prepared>>,
 }
 
 /// A row that some component brought in.
@@ -50,7 +51,7 @@ impl Ranks {
     pub fn of(query: &Prepared) -> Option<Ranks> {
         let rank = query.compiled.rank.as_ref()?;
         let texts = rank.components.iter().any(|component| matches!(component, Component::FullText { .. }));
-        let statistics = texts.then(|| query.partial(|compiled| count_words(compiled, rank)));
+        let statistics = texts.then(|| Arc::new(query.partial(|compiled| count_words(compiled, rank))));
         Some(Ranks { query: query.with(query.compiled.clone()), statistics })
     }
 
@@ -73,12 +74,12 @@ impl Ranks {
         let mut known: HashMap<(usize, u64), usize> = HashMap::new();
         let meter = Meter::new(shares.budget());
         for score in &scores {
-            let query = self.query.partial(|compiled| {
+            let query = Arc::new(self.query.partial(|compiled| {
                 compiled.rank = None;
                 compiled.order = vec![score.order.clone()];
                 compiled.carried = scores.iter().map(Score::padded).collect();
                 (compiled.top, compiled.offset, compiled.limit) = (wanted, None, None);
-            });
+            }));
             drain(&query, DRAIN_ROWS, shares, &mut |share, page| {
                 for (at, row) in page.rows.iter().enumerate() {
                     let number = page.number(at);

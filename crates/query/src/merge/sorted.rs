@@ -6,6 +6,7 @@
 //! those after it before all of them, and the share itself behind the row.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use orrery_budget::Held;
 
@@ -34,7 +35,7 @@ pub struct SortedPosition {
 /// A sorted query over several shares.
 #[derive(Debug)]
 pub(super) struct Sorted {
-    pub query: Prepared,
+    pub query: Arc<Prepared>,
     pub window: Window,
     /// Rows of equal keys are equal, and one of them is wanted.
     pub distinct: bool,

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use orrery_model::Value;
 use orrery_sql::SqlError;
@@ -132,7 +133,7 @@ impl Funnel<'_> {
 #[derive(Debug)]
 pub(super) struct Groups {
     pub query: Prepared,
-    pub parts: Prepared,
+    pub parts: Arc<Prepared>,
 }
 
 impl Groups {
@@ -153,7 +154,7 @@ impl Groups {
 
 /// Gives an execution the groups of all shares.
 pub(super) fn absorb<S: Shares>(
-    parts: &Prepared,
+    parts: &Arc<Prepared>,
     shares: &mut S,
     execution: &mut Execution<'_>,
 ) -> Result<(), S::Error> {
@@ -165,7 +166,7 @@ pub(super) fn absorb<S: Shares>(
 /// Distinct rows in the order in which they first appear.
 #[derive(Debug)]
 pub(super) struct DistinctRows {
-    pub query: Prepared,
+    pub query: Arc<Prepared>,
     pub window: Window,
 }
 
@@ -188,7 +189,7 @@ impl DistinctRows {
 /// How many distinct rows there are.
 #[derive(Debug)]
 pub(super) struct DistinctCount {
-    pub query: Prepared,
+    pub query: Arc<Prepared>,
     /// The name of the count; empty for `SELECT VALUE`.
     pub alias: String,
 }
@@ -227,7 +228,7 @@ impl DistinctCount {
 /// something else than what they are.
 #[derive(Debug)]
 pub(super) struct SortedAtOnce {
-    pub query: Prepared,
+    pub query: Arc<Prepared>,
     pub window: Window,
     pub distinct: bool,
 }

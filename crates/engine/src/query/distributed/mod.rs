@@ -1,0 +1,391 @@
+//! Queries over the partitions of a container: which are asked, how many at once, what each is charged, and where the next
+//! page goes on.
+//!
+//! [`orrery_query::merge`] puts the answers of shares together; a [`DistributedQuery`] is where it gets them from. One page:
+//!
+//! 1. The shares: `Container::shares_of` a scope, or `shares_of_ranges` that a filter leaves (`shares`).
+//! 2. The position of the page before, if there was one, is found again in today's shares (`resume`).
+//! 3. Every share that is turned to for the first time admits the request; each page is made on the caller's thread while that
+//!    is short, else workers help (`share_page`, `workers`), and is charged to its partition when its rows are used.
+//! 4. What is left over is named so that it can be found again after splits and merges.
+//!
+//! A partition that goes away meanwhile ends the page with `RangeGone`; `routed` runs it again by the new map.
+
+mod insight;
+mod resume;
+mod routing;
+mod share_page;
+mod shares;
+mod workers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use orrery_budget::{Budget, Exceeded};
+use orrery_query::merge::{
+    Ask, Figures, HeldRows, MergeError, MergePosition, Merged, PageSize, SharePage, Shares,
+};
+use orrery_query::{RowFormat, Rows};
+use orrery_sql::SqlError;
+
+use super::{QueryFailure, ResultCache, ResultCachePlace, SystemProperties, held_page_charge};
+use crate::container::Container;
+use crate::error::{Error, Kind};
+use crate::feed::Scope;
+use crate::item::Position;
+use crate::throughput::RequestClass;
+
+pub use insight::{EXPLAINED_MAX, QueryInsight};
+use resume::SharesAt;
+pub use resume::{DistributedPosition, Part, Resuming};
+pub use routing::routed;
+use share_page::{Answered, ShareQuery};
+pub use shares::Share;
+pub use workers::cores;
+
+/// Runs what may take long where it holds up nobody.
+pub type Lengthy = fn(&mut (dyn FnMut() + Send));
+
+/// Rows of pages that may well be made in no time; where more are wanted, workers help from the start.
+const SHORT_PAGE_ROWS: usize = 1_000;
+/// A page that took longer than this was not short, and neither are the others.
+const SHORT_PAGE_TIME: Duration = Duration::from_micros(200);
+
+/// How a query over several partitions is run.
+pub struct QueryOptions<'a> {
+    pub session: &'a [(u32, u64)],
+    /// How the request is weighed against the budgets of its partitions.
+    pub class: RequestClass,
+    /// Shares to ask at once.
+    pub degree: usize,
+    /// Whether to ask ahead where later shares may not be needed.
+    pub read_ahead: bool,
+    /// How long one page of a share may take, and how large it may be.
+    pub page_time: Duration,
+    pub page_bytes: usize,
+    /// What the request may use.
+    pub budget: &'a Budget,
+    /// Where rows of later pages are kept, and under which name those of a merged answer are.
+    pub held: Option<&'a Arc<ResultCache>>,
+    pub held_place: Option<ResultCachePlace>,
+    pub system: &'a dyn SystemProperties,
+    /// How rows are written, and what goes before them.
+    pub format: &'static dyn RowFormat,
+    pub begins_with: &'a [u8],
+    /// Whether to take times, and to tell how pages were made.
+    pub timed: bool,
+    pub explained: bool,
+    /// How to run what takes long, unless the whole request is run that way.
+    pub lengthy: Option<Lengthy>,
+    /// Whether the first page gives up instead, for the whole request to be run that way.
+    pub gives_up: bool,
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum DistributedFailure {
+    /// A share has failed.
+    Page(QueryFailure),
+    /// A partition has no throughput left.
+    Refused(Error),
+    /// What the shares answered could not be put together.
+    Merge(Box<SqlError>),
+    /// The position belongs to another query, or what it counts is not known any more.
+    Continuation,
+}
+
+impl From<QueryFailure> for DistributedFailure {
+    fn from(failure: QueryFailure) -> DistributedFailure {
+        DistributedFailure::Page(failure)
+    }
+}
+
+impl From<SqlError> for DistributedFailure {
+    fn from(error: SqlError) -> DistributedFailure {
+        match error.exceeded {
+            Some(exceeded) => exceeded.into(),
+            None => DistributedFailure::Merge(Box::new(error)),
+        }
+    }
+}
+
+impl From<Exceeded> for DistributedFailure {
+    fn from(exceeded: Exceeded) -> DistributedFailure {
+        DistributedFailure::Page(QueryFailure::Exceeded(exceeded))
+    }
+}
+
+impl From<Error> for DistributedFailure {
+    fn from(error: Error) -> DistributedFailure {
+        DistributedFailure::Page(QueryFailure::Engine(error))
+    }
+}
+
+impl DistributedFailure {
+    /// Whether a partition went away, so that the request is to be run again by the new map.
+    pub fn is_range_gone(&self) -> bool {
+        matches!(self, DistributedFailure::Page(QueryFailure::Engine(error)) if error.kind == Kind::RangeGone)
+    }
+
+    /// What the share has to be charged that failed.
+    fn charge_ru(&self) -> f64 {
+        match self {
+            DistributedFailure::Page(QueryFailure::Query { charge_ru, .. }) => *charge_ru,
+            DistributedFailure::Page(QueryFailure::Engine(error)) => error.charge_ru,
+            _ => 0.0,
+        }
+    }
+}
+
+/// The shares of one request, and what using them has cost so far.
+pub struct DistributedQuery<'a> {
+    container: &'a Arc<Container>,
+    pub options: QueryOptions<'a>,
+    at_shares: SharesAt,
+    gave_up: AtomicBool,
+    /// The partitions that have let the request in; each is asked once, however many pages it gives.
+    admitted: Vec<u32>,
+    at: Option<Position>,
+    charge_ru: f64,
+    insight: QueryInsight,
+}
+
+impl<'a> DistributedQuery<'a> {
+    pub fn new(
+        container: &'a Arc<Container>,
+        shares: Vec<Share>,
+        options: QueryOptions<'a>,
+    ) -> DistributedQuery<'a> {
+        DistributedQuery {
+            container,
+            options,
+            at_shares: SharesAt { shares, inherited: Vec::new() },
+            gave_up: AtomicBool::new(false),
+            admitted: Vec::new(),
+            at: None,
+            charge_ru: 0.0,
+            insight: QueryInsight::default(),
+        }
+    }
+
+    /// Where the shares begin that a position speaks of.
+    pub fn go_on(
+        &mut self,
+        start: DistributedPosition,
+        query: Resuming,
+    ) -> Result<MergePosition, DistributedFailure> {
+        self.at_shares.go_on(start, query).ok_or(DistributedFailure::Continuation)
+    }
+
+    /// The next page, and where to go on.
+    pub fn page(
+        &mut self,
+        merged: &Merged<'_>,
+        start: Option<MergePosition>,
+        size: PageSize,
+    ) -> Result<(Rows, Option<MergePosition>), DistributedFailure> {
+        let merged = merged.written_as(self.options.format);
+        merged.page(self, start, size).map_err(|error| match error {
+            MergeError::Foreign => DistributedFailure::Continuation,
+            MergeError::Share(error) => error,
+        })
+    }
+
+    /// A position with its shares named by their parts of the hash space.
+    pub fn named(&self, position: &MergePosition) -> DistributedPosition {
+        self.at_shares.named(position)
+    }
+
+    /// Whether every share begins with its first row, so that rows can be counted from there.
+    pub fn begin_at_once(&self) -> bool {
+        self.at_shares.begin_at_once()
+    }
+
+    pub fn share_count(&self) -> usize {
+        self.at_shares.shares.len()
+    }
+
+    /// Where the first share that was read stood.
+    pub fn at(&self) -> Position {
+        self.at.unwrap_or_default()
+    }
+
+    /// What the pages that were used have cost.
+    pub fn charge_ru(&self) -> f64 {
+        self.charge_ru
+    }
+
+    /// What was done for the page, for whoever wants to know.
+    pub fn insight(&self) -> &QueryInsight {
+        &self.insight
+    }
+
+    /// Whether the first page took too long to be read in place. Nothing was counted or charged for it then.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up.load(Ordering::Relaxed)
+    }
+
+    fn query<'s>(&'s self, ask: &Ask<'s>) -> Result<ShareQuery<'s>, DistributedFailure> {
+        let Some(share) = self.at_shares.shares.get(ask.share) else {
+            return Err(Error::internal("A query asked for a partition that it does not have.").into());
+        };
+        let options = &self.options;
+        Ok(ShareQuery {
+            container: self.container,
+            scope: &share.scope,
+            session: options.session,
+            prepared: ask.query,
+            from: ask.from.or_else(|| self.at_shares.inherited.get(ask.share)?.as_deref()),
+            after: ask.after,
+            rows: ask.rows,
+            page_bytes: options.page_bytes,
+            timed: options.timed,
+            explained: options.explained,
+            held: options.held,
+            deadline: Instant::now() + options.page_time,
+            budget: options.budget,
+            system: options.system,
+            format: options.format,
+            begins_with: options.begins_with,
+            lengthy: options.lengthy,
+            gave_up: (options.gives_up && self.at.is_none()).then_some(&self.gave_up),
+        })
+    }
+
+    fn ask(&self, ask: &Ask<'_>) -> Answered {
+        self.query(ask)?.page()
+    }
+
+    /// Lets the request in at a partition that it turns to for the first time.
+    fn admit(&mut self, share: usize) -> Result<(), DistributedFailure> {
+        let Some(share) = self.at_shares.shares.get(share) else { return Ok(()) };
+        if !self.admitted.contains(&share.range) {
+            self.container
+                .admit_page(share.range, self.options.class)
+                .map_err(DistributedFailure::Refused)?;
+            self.admitted.push(share.range);
+        }
+        Ok(())
+    }
+
+    fn charge(&self, share: usize, charge_ru: f64) {
+        let Some(share) = self.at_shares.shares.get(share) else { return };
+        let key = match &share.scope {
+            Scope::Key(key) => Some(key),
+            _ => None,
+        };
+        self.container.charge_page(share.range, self.options.class, charge_ru, key);
+    }
+
+    /// Makes several pages: here as long as that is short, and then with the help of workers.
+    fn ask_all(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
+        let mut answers = Vec::with_capacity(asks.len());
+        let mut rest = asks;
+        let alone = self.options.degree <= 1;
+        let mut short = asks.iter().all(|ask| ask.rows <= SHORT_PAGE_ROWS);
+        while let [ask, others @ ..] = rest
+            && (alone || short || others.is_empty())
+        {
+            let began = Instant::now();
+            answers.push(self.ask(ask));
+            short &= began.elapsed() <= SHORT_PAGE_TIME;
+            rest = others;
+        }
+        let jobs: Result<Vec<_>, _> =
+            rest.iter().map(|ask| self.query(ask).map(ShareQuery::to_job)).collect();
+        match jobs {
+            Err(failure) => answers.push(Err(failure)),
+            Ok(jobs) if jobs.is_empty() => {}
+            Ok(jobs) => {
+                let helpers = jobs.len().min(self.options.degree).saturating_sub(1);
+                let missing = || Err(Error::internal("A partition gave no answer.").into());
+                let pages = workers::spread(jobs.len(), helpers, move |at| jobs[at].page());
+                answers.extend(pages.into_iter().map(|page| page.unwrap_or_else(missing)));
+            }
+        }
+        answers
+    }
+}
+
+impl Shares for DistributedQuery<'_> {
+    type Error = DistributedFailure;
+
+    fn count(&self) -> usize {
+        self.at_shares.shares.len()
+    }
+
+    fn degree(&self) -> usize {
+        self.options.degree
+    }
+
+    fn read_ahead(&self) -> usize {
+        if self.options.read_ahead { self.options.degree } else { 1 }
+    }
+
+    fn budget(&self) -> &Budget {
+        self.options.budget
+    }
+
+    fn no_rows(&self) -> Rows {
+        Rows::behind(self.options.begins_with.to_vec())
+    }
+
+    fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, DistributedFailure> {
+        self.options.budget.check()?;
+        for ask in asks {
+            self.admit(ask.share)?;
+        }
+        let answers = match asks {
+            [ask] => vec![self.ask(ask)],
+            asks => self.ask_all(asks),
+        };
+        let mut pages = Vec::with_capacity(answers.len());
+        for (answer, ask) in answers.into_iter().zip(asks) {
+            let (page, at, insight) =
+                answer.inspect_err(|failure| self.charge(ask.share, failure.charge_ru()))?;
+            self.at = self.at.or(Some(at));
+            self.insight.add(insight);
+            pages.push(page);
+        }
+        Ok(pages)
+    }
+
+    fn may_wait(failure: &DistributedFailure) -> bool {
+        let error = match failure {
+            DistributedFailure::Refused(error) => error,
+            DistributedFailure::Page(QueryFailure::Engine(error)) => error,
+            _ => return false,
+        };
+        matches!(error.kind, Kind::Throttled { .. })
+    }
+
+    fn used(&mut self, share: usize, page: &SharePage) {
+        let Figures { charge_ru, .. } = page.figures;
+        let charge_ru = self.options.class.read_charge(charge_ru);
+        self.charge(share, charge_ru);
+        self.charge_ru += charge_ru;
+    }
+
+    fn keep(&mut self, rows: HeldRows) -> u64 {
+        match (self.options.held, &self.options.held_place) {
+            (Some(held), Some(place)) => held.keep(place.clone(), rows),
+            _ => 0,
+        }
+    }
+
+    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<HeldRows>>, DistributedFailure> {
+        let (Some(held), Some(place)) = (self.options.held, &self.options.held_place) else {
+            return Ok(None);
+        };
+        let Some(rows) = held.find(place, number, delivered) else { return Ok(None) };
+        // Nobody reads a partition, but the page is still a request to one, which must have seen what the client has.
+        let Some(range) = self.at_shares.shares.first().map(|first| first.range) else { return Ok(None) };
+        self.admit(0)?;
+        self.at = Some(self.container.position_for(range, self.options.session)?);
+        let charge_ru = self.options.class.read_charge(held_page_charge());
+        self.charge(0, charge_ru);
+        self.charge_ru += charge_ru;
+        Ok(Some(rows))
+    }
+}

@@ -1,0 +1,197 @@
+//! One page of a query on one share: a physical partition, or the part of it that the query is about.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use orrery_budget::Budget;
+use orrery_query::merge::{EVERY_ROW, Figures, SharePage, ShareRows};
+use orrery_query::{Prepared, RowFormat, Rows, SortPosition};
+
+use super::{DistributedFailure, Lengthy, QueryInsight};
+use crate::container::Container;
+use crate::feed::Scope;
+use crate::item::Position;
+use crate::query::{
+    Costs, PartitionQuery, QueryFailure, QueryLimits, QueryPosition, ResultCache, SystemProperties,
+};
+
+/// Steps that a page takes on the thread of its request, about a millisecond; what takes more is run again, handed over.
+const STEPS_IN_PLACE: u64 = 4_000;
+
+/// Where items are larger than this on the average, one that has to be read from a file takes about as long by itself.
+const ITEM_IN_PLACE_BYTES: u64 = 128 * 1024;
+
+/// A page, where the share stood when it was read, and how it was made.
+pub(super) type Answered = Result<(SharePage, Position, QueryInsight), DistributedFailure>;
+
+/// What a page of a share is made from.
+#[derive(Clone, Copy)]
+pub(super) struct ShareQuery<'a> {
+    pub container: &'a Arc<Container>,
+    pub scope: &'a Scope,
+    pub session: &'a [(u32, u64)],
+    pub prepared: &'a Arc<Prepared>,
+    /// Where the share goes on by itself, and the row of the merged result behind which it does so.
+    pub from: Option<&'a [u8]>,
+    pub after: Option<(&'a SortPosition, u64)>,
+    /// Most rows of the page.
+    pub rows: usize,
+    pub page_bytes: usize,
+    /// Whether to take times, and to tell how the page was made.
+    pub timed: bool,
+    pub explained: bool,
+    pub held: Option<&'a Arc<ResultCache>>,
+    /// A page that streams ends then with what it has; the client comes back for the rest.
+    pub deadline: Instant,
+    pub budget: &'a Budget,
+    pub system: &'a dyn SystemProperties,
+    pub format: &'static dyn RowFormat,
+    /// What an answer begins with.
+    pub begins_with: &'a [u8],
+    /// How to run a page that turns out to take long. `None`: the caller has seen to that.
+    pub lengthy: Option<Lengthy>,
+    /// Told instead, when the caller wants to run more than the page that way.
+    pub gave_up: Option<&'a AtomicBool>,
+}
+
+impl ShareQuery<'_> {
+    pub fn page(&self) -> Answered {
+        let from = self.position()?;
+        let span = self.container.span_of(self.scope).map_err(QueryFailure::from)?;
+        let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| STEPS_IN_PLACE);
+        let everything = self.rows == EVERY_ROW;
+        let mut query = PartitionQuery {
+            prepared: self.prepared,
+            span: &span,
+            from: from.as_ref(),
+            limits: QueryLimits {
+                rows: self.rows,
+                bytes: if everything { usize::MAX } else { self.page_bytes },
+                deadline: Some(self.deadline).filter(|_| !everything),
+                steps,
+                item_bytes_max: ITEM_IN_PLACE_BYTES,
+            },
+            budget: self.budget,
+            session: self.session,
+            held: self.held.map(|held| &**held),
+            system: self.system,
+            format: self.format,
+            timed: self.timed,
+            explained: self.explained,
+            tuning: Costs::default(),
+        };
+        let fresh = || ShareRows::of(self.prepared, Rows::behind(self.begins_with.to_vec()));
+        let mut rows = fresh();
+        let mut page = Err(QueryFailure::Lengthy);
+        if steps.is_some() || self.lengthy.is_none() {
+            page = self.container.query_page(self.scope, &query, &mut |row| rows.take(row));
+        }
+        if let (Err(QueryFailure::Lengthy), Some(gave_up)) = (&page, self.gave_up) {
+            gave_up.store(true, Relaxed);
+        } else if let (Err(QueryFailure::Lengthy), Some(lengthy)) = (&page, self.lengthy) {
+            // From the beginning: what was done so far is little.
+            query.limits.steps = None;
+            lengthy(&mut || {
+                rows = fresh();
+                page = self.container.query_page(self.scope, &query, &mut |row| rows.take(row));
+            });
+        }
+        let page = page?;
+        let figures = Figures {
+            charge_ru: page.charge_ru,
+            loaded_items: page.metrics.loaded_items,
+            loaded_bytes: page.metrics.loaded_bytes,
+        };
+        let insight = QueryInsight::of_page(&page, self.explained);
+        let next = page.next.map(|next| next.encode());
+        Ok((SharePage { rows, next, figures, held: page.held }, page.at, insight))
+    }
+
+    /// Where the page begins: at its own position, or behind the row if that comes later.
+    fn position(&self) -> Result<Option<QueryPosition>, DistributedFailure> {
+        let own = match self.from {
+            None => None,
+            Some(bytes) => Some(QueryPosition::decode(bytes).ok_or(DistributedFailure::Continuation)?),
+        };
+        let Some((after, passed)) = self.after else { return Ok(own) };
+        match own {
+            Some(QueryPosition::Sorted { after: begun, passed, window })
+                if self.prepared.compare_places(&begun, after).is_ge() =>
+            {
+                Ok(Some(QueryPosition::Sorted { after: begun, passed, window }))
+            }
+            _ => Ok(Some(QueryPosition::Sorted { after: after.clone(), passed, window: None })),
+        }
+    }
+
+    /// The same, for another thread.
+    pub fn to_job(self) -> ShareJob {
+        ShareJob {
+            container: self.container.clone(),
+            scope: self.scope.clone(),
+            session: self.session.to_vec(),
+            prepared: self.prepared.clone(),
+            from: self.from.map(<[u8]>::to_vec),
+            after: self.after.map(|(after, passed)| (after.clone(), passed)),
+            rows: self.rows,
+            page_bytes: self.page_bytes,
+            timed: self.timed,
+            explained: self.explained,
+            held: self.held.cloned(),
+            deadline: self.deadline,
+            budget: self.budget.clone(),
+            system: self.system.to_shared(),
+            format: self.format,
+            begins_with: self.begins_with.to_vec(),
+            lengthy: self.lengthy,
+        }
+    }
+}
+
+/// A page of a share that owns what it is made from.
+pub(super) struct ShareJob {
+    container: Arc<Container>,
+    scope: Scope,
+    session: Vec<(u32, u64)>,
+    prepared: Arc<Prepared>,
+    from: Option<Vec<u8>>,
+    after: Option<(SortPosition, u64)>,
+    rows: usize,
+    page_bytes: usize,
+    timed: bool,
+    explained: bool,
+    held: Option<Arc<ResultCache>>,
+    deadline: Instant,
+    budget: Budget,
+    system: Arc<dyn SystemProperties>,
+    format: &'static dyn RowFormat,
+    begins_with: Vec<u8>,
+    lengthy: Option<Lengthy>,
+}
+
+impl ShareJob {
+    pub fn page(&self) -> Answered {
+        let query = ShareQuery {
+            container: &self.container,
+            scope: &self.scope,
+            session: &self.session,
+            prepared: &self.prepared,
+            from: self.from.as_deref(),
+            after: self.after.as_ref().map(|(after, passed)| (after, *passed)),
+            rows: self.rows,
+            page_bytes: self.page_bytes,
+            timed: self.timed,
+            explained: self.explained,
+            held: self.held.as_ref(),
+            deadline: self.deadline,
+            budget: &self.budget,
+            system: &*self.system,
+            format: self.format,
+            begins_with: &self.begins_with,
+            lengthy: self.lengthy,
+            gave_up: None,
+        };
+        query.page()
+    }
+}
