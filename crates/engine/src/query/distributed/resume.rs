@@ -5,7 +5,7 @@
 //! of them at the same place, because positions name items, which keep their keys and numbers. A share that spans more
 //! than a part is cut, so that what was read and what was not are apart.
 
-use orrery_model::Epk;
+use orrery_model::{Epk, Value};
 use orrery_query::merge::{MergePosition, SortedPosition};
 
 use super::shares::Share;
@@ -61,6 +61,12 @@ impl SharesAt {
                 // The share of the last row, or those that it has become; one that it has become a part of was cut.
                 let share = self.shares.iter().position(|share| share.max > min)?;
                 let last = self.shares.iter().rposition(|share| share.min < max)?.max(share);
+                if share < last {
+                    // Each goes on behind the row by itself. The next position is in one of them and must not forget the others.
+                    let (after, passed) = (at.after.clone(), at.passed);
+                    let begun = QueryPosition::Sorted { after, passed, window: None }.encode();
+                    self.inherited[share..=last].fill(Some(begun));
+                }
                 return Some(MergePosition::Sorted(SortedPosition { share, last, ..at }));
             }
             DistributedPosition::Chain { parts, passed } => (parts, passed),
@@ -111,7 +117,12 @@ impl SharesAt {
             MergePosition::Sorted(at) => {
                 let min = self.shares.get(at.share).map(|share| share.min.clone()).unwrap_or_default();
                 let max = self.shares.get(at.last).map_or_else(Epk::max, |share| share.max.clone());
-                let begun = self.shares.iter().zip(&self.inherited).filter(|(_, inner)| inner.is_some());
+                // What lies before all rows of the last row's keys has been passed by everyone.
+                let counts = |inner: &Option<Vec<u8>>| match inner.as_deref().map(QueryPosition::decode) {
+                    Some(Some(QueryPosition::Sorted { after, .. })) => equal(&after.keys, &at.after.keys),
+                    inner => inner.is_some(),
+                };
+                let begun = self.shares.iter().zip(&self.inherited).filter(|(_, inner)| counts(inner));
                 let mut parts: Vec<Part> = Vec::new();
                 for (share, inner) in begun {
                     match parts.last_mut().filter(|last| last.max == share.min && last.inner == *inner) {
@@ -147,6 +158,10 @@ impl SharesAt {
     pub fn begin_at_once(&self) -> bool {
         self.inherited.iter().all(Option::is_none)
     }
+}
+
+fn equal(left: &[Value], right: &[Value]) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left.compare(right).is_eq())
 }
 
 fn part_of<'p>(parts: &'p [Part], share: &Share) -> Option<&'p Part> {

@@ -53,9 +53,12 @@ impl Container {
             _ => None,
         };
         let share = |(range, min, max)| {
-            let scope = match &span {
-                Some((min, max)) => Scope::Epk { min: min.clone(), max: max.clone(), range: Some(range) },
-                None => scope.clone(),
+            let scope = match (&span, scope) {
+                (Some((min, max)), _) => {
+                    Scope::Epk { min: min.clone(), max: max.clone(), range: Some(range) }
+                }
+                (None, Scope::All) => Scope::Range(range),
+                (None, scope) => scope.clone(),
             };
             Share { scope, range, min, max }
         };
