@@ -128,6 +128,11 @@ impl Rows {
         Rows { start: bytes.len(), bytes, ends: Vec::new() }
     }
 
+    /// Whether there is nothing at all, not even what an answer begins with.
+    pub fn is_blank(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     pub fn push(&mut self, row: &[u8]) {
         self.separate();
         self.bytes.extend_from_slice(row);

@@ -91,9 +91,7 @@ impl Memory {
         let mut more = false;
         let mut sink = |row: Row<'_>| {
             seen += 1;
-            if row.is_group() {
-                rows.take(row)?;
-            } else if seen > delivered && rows.len() < page_rows {
+            if row.is_group() || seen > delivered && rows.len() < page_rows {
                 rows.take(row)?;
             } else if seen > delivered {
                 more = true;

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Ask, MergeError, MergePosition, PageResult, PageSize, SharePage, Shares};
+use crate::output::Rows;
 use crate::prepared::{Prepared, QueryShape};
 
 /// Which rows, counted over all shares.
@@ -56,7 +57,8 @@ pub fn page<S: Shares>(
         Some(MergePosition::Chain { share, inner, passed }) => (share, inner, passed),
         Some(_) => return Err(MergeError::Foreign),
     };
-    let mut out = shares.no_rows();
+    // The rows of the first page are taken over as they are.
+    let mut out = Rows::default();
     let mut ahead: VecDeque<SharePage> = VecDeque::new();
     let first = share;
     while share < shares.count() {
@@ -100,6 +102,9 @@ pub fn page<S: Shares>(
         for row in page.rows.rows.iter() {
             passed += 1;
             if passed > window.offset {
+                if out.is_blank() {
+                    out = shares.no_rows();
+                }
                 out.push(row);
             }
         }

@@ -291,6 +291,16 @@ impl<'q> Merged<'q> {
         start: Option<MergePosition>,
         size: PageSize,
     ) -> PageResult<S::Error> {
+        let (rows, next) = self.rows(shares, start, size)?;
+        Ok((if rows.is_blank() { shares.no_rows() } else { rows }, next))
+    }
+
+    fn rows<S: Shares>(
+        &self,
+        shares: &mut S,
+        start: Option<MergePosition>,
+        size: PageSize,
+    ) -> PageResult<S::Error> {
         let kind = match self.way {
             Way::Single(query) => return chain::page(query, Window::default(), shares, start, size),
             Way::Plan(Kind::Chain { query, window }) => {

@@ -40,7 +40,7 @@ pub use insight::{EXPLAINED_MAX, QueryInsight};
 use resume::SharesAt;
 pub use resume::{DistributedPosition, Part, Resuming};
 pub use routing::routed;
-use share_page::{Answered, ShareQuery};
+use share_page::{Answered, ShareQuery, no_rows};
 pub use shares::Share;
 pub use workers::cores;
 
@@ -328,7 +328,7 @@ impl Shares for DistributedQuery<'_> {
     }
 
     fn no_rows(&self) -> Rows {
-        Rows::behind(self.options.begins_with.to_vec())
+        no_rows(self.options.begins_with)
     }
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, DistributedFailure> {

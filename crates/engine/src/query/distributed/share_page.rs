@@ -22,6 +22,9 @@ const STEPS_IN_PLACE: u64 = 4_000;
 /// Where items are larger than this on the average, one that has to be read from a file takes about as long by itself.
 const ITEM_IN_PLACE_BYTES: u64 = 128 * 1024;
 
+/// About what an item takes as text. Longer pages grow.
+const FEW_ROWS_BYTES: usize = 1_024;
+
 /// A page, where the share stood when it was read, and how it was made.
 pub(super) type Answered = Result<(SharePage, Position, QueryInsight), DistributedFailure>;
 
@@ -55,6 +58,13 @@ pub(super) struct ShareQuery<'a> {
     pub gave_up: Option<&'a AtomicBool>,
 }
 
+/// No rows yet, with room for a few, behind what an answer begins with.
+pub(super) fn no_rows(begins_with: &[u8]) -> Rows {
+    let mut bytes = Vec::with_capacity(begins_with.len() + FEW_ROWS_BYTES);
+    bytes.extend_from_slice(begins_with);
+    Rows::behind(bytes)
+}
+
 impl ShareQuery<'_> {
     pub fn page(&self) -> Answered {
         let from = self.position()?;
@@ -81,7 +91,7 @@ impl ShareQuery<'_> {
             explained: self.explained,
             tuning: Costs::default(),
         };
-        let fresh = || ShareRows::of(self.prepared, Rows::behind(self.begins_with.to_vec()));
+        let fresh = || ShareRows::of(self.prepared, no_rows(self.begins_with));
         let mut rows = fresh();
         let mut page = Err(QueryFailure::Lengthy);
         if steps.is_some() || self.lengthy.is_none() {
