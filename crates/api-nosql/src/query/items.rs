@@ -36,6 +36,8 @@ use crate::resource_feed::{close_envelope, open_envelope};
 use crate::service::{Context, Target};
 use crate::{consistency, continuation, items, paging, request_class, scope};
 
+/// Partitions that are merged on the thread of the request, if that is short.
+const SHARES_IN_PLACE_MAX: usize = 8;
 const EXECUTION_INFO: HeaderValue =
     HeaderValue::from_static("{\"reverseRidEnabled\":false,\"reverseIndexScan\":false}");
 pub(crate) const CROSS_PARTITION_DISABLED: &str = "Cross partition query is required but disabled. Please set x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to avoid this exception.";
@@ -113,8 +115,9 @@ fn page(
         let next = next.map(|next| header_of(context, target, &merged, run, mark(), &next));
         answer(context, target, run, scope, page, next)
     };
-    // Several partitions have rows to be merged; of one it shows how long it takes.
-    if query_run.share_count() == 1 && plan.is_none() && prepared.is_steady() {
+    // It shows how long it takes, unless many partitions are asked.
+    let few = if plan.is_some() { SHARES_IN_PLACE_MAX } else { 1 };
+    if query_run.share_count() <= few && prepared.is_steady() {
         query_run.options.lengthy = Some(context.service.lengthy());
         query_run.options.gives_up = true;
         let answered = read(&mut query_run, start.clone());

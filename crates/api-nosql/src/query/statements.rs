@@ -4,6 +4,7 @@
 //! on the container's definition, unless the query asks the clock, the dice or a script; such queries are not kept. A body is
 //! kept when it is seen for the second time, so that queries which never come again cost a hash and no memory.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -51,10 +52,13 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// How the shares of this query are merged; compiled when it is first asked for.
-    pub fn merge_plan(&self, env: &QueryEnv) -> std::result::Result<&MergePlan, &SqlError> {
+    /// How the shares of this query are merged; compiled when it is first asked for, and only then is `env` looked at.
+    pub fn merge_plan(
+        &self,
+        env: &dyn Deref<Target = QueryEnv>,
+    ) -> std::result::Result<&MergePlan, &SqlError> {
         let made = self.merge_plan.get_or_init(|| {
-            let env = QueryEnv { composite_indexes: None, ..env.clone() };
+            let env = QueryEnv { composite_indexes: None, ..(**env).clone() };
             MergePlan::new(&self.query, &self.prepared, &self.request.parameters, &env).map(Box::new)
         });
         made.as_ref().map(|plan| &**plan)

@@ -17,8 +17,8 @@ use crate::compile::OrderKey;
 use crate::exec::{SortPosition, compare_keys};
 use crate::prepared::Prepared;
 
-/// Rows that a share is asked for at a time, at least and at most.
-const SHARE_ROWS_MIN: usize = 16;
+/// Rows that a share is asked for at a time beyond its even part, and at most.
+const SHARE_ROWS_MORE: usize = 4;
 const SHARE_ROWS_MAX: usize = 1_000;
 
 /// The last row that a page took.
@@ -110,7 +110,7 @@ impl Sorted {
         let mut merge = Merging {
             sorted: self,
             order: &self.query.compiled.order,
-            share_rows: (size.rows.saturating_mul(2) / count.max(1)).clamp(SHARE_ROWS_MIN, SHARE_ROWS_MAX),
+            share_rows: self.share_rows(passed, skip, size, count),
             streams: (0..count).map(|_| Stream::default()).collect(),
             waiting: Vec::with_capacity(count),
             passed,
@@ -141,6 +141,18 @@ impl Sorted {
             merge.passed = passed;
             merge.advance(share, shares)?;
         }
+    }
+}
+
+impl Sorted {
+    /// How many rows to ask a share for: what is even, and some more, since none is as the others. Whoever has more of the
+    /// first rows than that is asked again.
+    fn share_rows(&self, passed: u64, skip: u64, size: PageSize, shares: usize) -> usize {
+        let left = self.window.end.map_or(u64::MAX, |end| end.saturating_sub(passed));
+        let skipped = self.window.offset.saturating_sub(passed).saturating_add(skip);
+        let wanted = skipped.saturating_add(size.rows as u64).min(left);
+        let even = usize::try_from(wanted).unwrap_or(usize::MAX).div_ceil(shares.max(1));
+        even.saturating_add(even / 4 + SHARE_ROWS_MORE).min(SHARE_ROWS_MAX)
     }
 }
 

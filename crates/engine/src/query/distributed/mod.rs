@@ -6,7 +6,7 @@
 //! 1. The shares: `Container::shares_of` a scope, or `shares_of_ranges` that a filter leaves (`shares`).
 //! 2. The position of the page before, if there was one, is found again in today's shares (`resume`).
 //! 3. Every share that is turned to for the first time admits the request; each page is made on the caller's thread while that
-//!    is short, else workers help (`share_page`, `workers`), and is charged to its partition when its rows are used.
+//!    is short, else workers help (`share_page`, `workers`). Those whose rows are used are charged to their partitions.
 //! 4. What is left over is named so that it can be found again after splits and merges.
 //!
 //! A partition that goes away meanwhile ends the page with `RangeGone`; `routed` runs it again by the new map.
@@ -52,6 +52,10 @@ const SHORT_PAGE_ROWS: usize = 1_000;
 /// A page that took longer than this was not short, and neither are the others.
 const SHORT_PAGE_TIME: Duration = Duration::from_micros(200);
 
+/// Steps that all pages of shares together take on the thread of a request, about a millisecond; what takes more is run
+/// again, handed over.
+const STEPS_IN_PLACE: u64 = 4_000;
+
 /// How a query over several partitions is run.
 pub struct QueryOptions<'a> {
     pub session: &'a [(u32, u64)],
@@ -78,7 +82,7 @@ pub struct QueryOptions<'a> {
     pub explained: bool,
     /// How to run what takes long, unless the whole request is run that way.
     pub lengthy: Option<Lengthy>,
-    /// Whether the first page gives up instead, for the whole request to be run that way.
+    /// Whether the query gives up instead, for the whole request to be run that way.
     pub gives_up: bool,
 }
 
@@ -147,6 +151,8 @@ pub struct DistributedQuery<'a> {
     /// The partitions that have let the request in; each is asked once, however many pages it gives.
     admitted: Vec<u32>,
     at: Option<Position>,
+    /// What the shares have to pay for the page. It is charged when there is no way back.
+    charges: Vec<(usize, f64)>,
     charge_ru: f64,
     insight: QueryInsight,
 }
@@ -164,6 +170,7 @@ impl<'a> DistributedQuery<'a> {
             gave_up: AtomicBool::new(false),
             admitted: Vec::new(),
             at: None,
+            charges: Vec::new(),
             charge_ru: 0.0,
             insight: QueryInsight::default(),
         }
@@ -186,10 +193,17 @@ impl<'a> DistributedQuery<'a> {
         size: PageSize,
     ) -> Result<(Rows, Option<MergePosition>), DistributedFailure> {
         let merged = merged.written_as(self.options.format);
-        merged.page(self, start, size).map_err(|error| match error {
+        let page = merged.page(self, start, size).map_err(|error| match error {
             MergeError::Foreign => DistributedFailure::Continuation,
             MergeError::Share(error) => error,
-        })
+        });
+        let charges = std::mem::take(&mut self.charges);
+        if self.options.gives_up && self.gave_up() {
+            (self.at, self.charge_ru, self.insight) = (None, 0.0, QueryInsight::default());
+        } else {
+            charges.into_iter().for_each(|(share, charge_ru)| self.charge(share, charge_ru));
+        }
+        page
     }
 
     /// A position with its shares named by their parts of the hash space.
@@ -221,7 +235,7 @@ impl<'a> DistributedQuery<'a> {
         &self.insight
     }
 
-    /// Whether the first page took too long to be read in place. Nothing was counted or charged for it then.
+    /// Whether the page took too long to be made in place. Nothing was counted or charged for it then.
     pub fn gave_up(&self) -> bool {
         self.gave_up.load(Ordering::Relaxed)
     }
@@ -249,7 +263,10 @@ impl<'a> DistributedQuery<'a> {
             format: options.format,
             begins_with: options.begins_with,
             lengthy: options.lengthy,
-            gave_up: (options.gives_up && self.at.is_none()).then_some(&self.gave_up),
+            steps: STEPS_IN_PLACE / self.at_shares.shares.len().max(1) as u64,
+            // A single share that has given a page goes on from there instead.
+            gave_up: (options.gives_up && (self.at.is_none() || self.share_count() > 1))
+                .then_some(&self.gave_up),
         })
     }
 
@@ -282,7 +299,7 @@ impl<'a> DistributedQuery<'a> {
     fn ask_all(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
         let mut answers = Vec::with_capacity(asks.len());
         let mut rest = asks;
-        let alone = self.options.degree <= 1;
+        let alone = self.options.degree <= 1 || self.options.gives_up;
         let mut short = asks.iter().all(|ask| ask.rows <= SHORT_PAGE_ROWS);
         while let [ask, others @ ..] = rest
             && (alone || short || others.is_empty())
@@ -291,6 +308,9 @@ impl<'a> DistributedQuery<'a> {
             answers.push(self.ask(ask));
             short &= began.elapsed() <= SHORT_PAGE_TIME;
             rest = others;
+            if answers.last().is_some_and(Result::is_err) {
+                return answers;
+            }
         }
         let jobs: Result<Vec<_>, _> =
             rest.iter().map(|ask| self.query(ask).map(ShareQuery::to_job)).collect();
@@ -343,7 +363,7 @@ impl Shares for DistributedQuery<'_> {
         let mut pages = Vec::with_capacity(answers.len());
         for (answer, ask) in answers.into_iter().zip(asks) {
             let (page, at, insight) =
-                answer.inspect_err(|failure| self.charge(ask.share, failure.charge_ru()))?;
+                answer.inspect_err(|failure| self.charges.push((ask.share, failure.charge_ru())))?;
             self.at = self.at.or(Some(at));
             self.insight.add(insight);
             pages.push(page);
@@ -363,7 +383,7 @@ impl Shares for DistributedQuery<'_> {
     fn used(&mut self, share: usize, page: &SharePage) {
         let Figures { charge_ru, .. } = page.figures;
         let charge_ru = self.options.class.read_charge(charge_ru);
-        self.charge(share, charge_ru);
+        self.charges.push((share, charge_ru));
         self.charge_ru += charge_ru;
     }
 
@@ -384,7 +404,7 @@ impl Shares for DistributedQuery<'_> {
         self.admit(0)?;
         self.at = Some(self.container.position_for(range, self.options.session)?);
         let charge_ru = self.options.class.read_charge(held_page_charge());
-        self.charge(0, charge_ru);
+        self.charges.push((0, charge_ru));
         self.charge_ru += charge_ru;
         Ok(Some(rows))
     }

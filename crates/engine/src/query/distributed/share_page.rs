@@ -16,9 +16,6 @@ use crate::query::{
     Costs, PartitionQuery, QueryFailure, QueryLimits, QueryPosition, ResultCache, SystemProperties,
 };
 
-/// Steps that a page takes on the thread of its request, about a millisecond; what takes more is run again, handed over.
-const STEPS_IN_PLACE: u64 = 4_000;
-
 /// Where items are larger than this on the average, one that has to be read from a file takes about as long by itself.
 const ITEM_IN_PLACE_BYTES: u64 = 128 * 1024;
 
@@ -52,8 +49,9 @@ pub(super) struct ShareQuery<'a> {
     pub format: &'static dyn RowFormat,
     /// What an answer begins with.
     pub begins_with: &'a [u8],
-    /// How to run a page that turns out to take long. `None`: the caller has seen to that.
+    /// How to run a page that turns out to take long, and how many steps are not. `None`: the caller has seen to that.
     pub lengthy: Option<Lengthy>,
+    pub steps: u64,
     /// Told instead, when the caller wants to run more than the page that way.
     pub gave_up: Option<&'a AtomicBool>,
 }
@@ -69,7 +67,7 @@ impl ShareQuery<'_> {
     pub fn page(&self) -> Answered {
         let from = self.position()?;
         let span = self.container.span_of(self.scope).map_err(QueryFailure::from)?;
-        let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| STEPS_IN_PLACE);
+        let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| self.steps);
         let everything = self.rows == EVERY_ROW;
         let mut query = PartitionQuery {
             prepared: self.prepared,
@@ -135,7 +133,7 @@ impl ShareQuery<'_> {
         }
     }
 
-    /// The same, for another thread.
+    /// The same, for another thread, where nobody is held up.
     pub fn to_job(self) -> ShareJob {
         ShareJob {
             container: self.container.clone(),
@@ -154,7 +152,6 @@ impl ShareQuery<'_> {
             system: self.system.to_shared(),
             format: self.format,
             begins_with: self.begins_with.to_vec(),
-            lengthy: self.lengthy,
         }
     }
 }
@@ -177,7 +174,6 @@ pub(super) struct ShareJob {
     system: Arc<dyn SystemProperties>,
     format: &'static dyn RowFormat,
     begins_with: Vec<u8>,
-    lengthy: Option<Lengthy>,
 }
 
 impl ShareJob {
@@ -199,7 +195,8 @@ impl ShareJob {
             system: &*self.system,
             format: self.format,
             begins_with: &self.begins_with,
-            lengthy: self.lengthy,
+            lengthy: None,
+            steps: 0,
             gave_up: None,
         };
         query.page()
