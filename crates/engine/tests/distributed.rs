@@ -156,7 +156,8 @@ impl Asked {
         let mut execution = Execution::new(&self.prepared).written_as(self.format);
         let mut stopped = false;
         for (at, range) in fixture.container.ranges().into_iter().enumerate() {
-            let feed = fixture.container.read_feed(&Scope::Range(range.id), &PageRequest::new(1_000_000));
+            let (scope, page) = (Scope::Range(range.id), PageRequest::new(1_000_000));
+            let feed = wait(fixture.container.read_feed(&scope, &page));
             let items = feed.unwrap().items.into_iter().map(|item| (item.number, item));
             for (number, item) in items.collect::<BTreeMap<u64, Item>>() {
                 let row = SystemOf { item: &item, system: &TestSystem };

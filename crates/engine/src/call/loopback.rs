@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use super::codec::{FRAME_BYTES_MAX, Frame, LENGTH_BYTES};
 use super::partition_ref::RemotePartition;
 use super::{Answer, AnswerFuture, Link, PartitionAddress, PartitionRef, Request, serve};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, OUTCOME_UNKNOWN, Result};
 use crate::partition::Partition;
 
 pub(crate) struct Loopback {
@@ -95,8 +95,14 @@ impl Loopback {
 
 impl Link for Loopback {
     fn call(&self, to: PartitionAddress, request: Request) -> AnswerFuture {
+        let may_write = request.may_write();
         let sent = self.send(to, request);
-        Box::pin(async move { sent?.await.map_err(|_| no_answer()) })
+        Box::pin(async move {
+            sent?.await.map_err(|_| match may_write {
+                true => Error::new(Kind::OutcomeUnknown, OUTCOME_UNKNOWN),
+                false => no_answer(),
+            })
+        })
     }
 }
 

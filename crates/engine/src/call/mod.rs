@@ -132,6 +132,20 @@ pub(crate) enum Request {
     },
 }
 
+impl Request {
+    /// Whether it may change something: then nobody knows whether it has, where no answer comes.
+    pub(crate) fn may_write(&self) -> bool {
+        matches!(
+            self,
+            Request::WriteItem { .. }
+                | Request::WriteBatch { .. }
+                | Request::WriteBulk { .. }
+                | Request::DeletePartitionKey { .. }
+                | Request::RunScript { .. }
+        )
+    }
+}
+
 /// What comes back: one variant for each of [`Request`], except that all that says no more than "done" is one.
 #[derive(Debug)]
 pub(crate) enum Reply {
