@@ -29,7 +29,7 @@ use orrery_query::merge::{
 use orrery_query::{RowFormat, Rows};
 use orrery_sql::SqlError;
 
-use super::{QueryFailure, ResultCache, ResultCachePlace, SystemProperties, held_page_charge};
+use super::{QueryFailure, QueryMetrics, ResultCache, ResultCachePlace, SystemProperties, held_page_charge};
 use crate::container::Container;
 use crate::error::{Error, Kind};
 use crate::feed::Scope;
@@ -142,6 +142,13 @@ impl DistributedFailure {
     }
 }
 
+/// About the steps that pages took which did these things.
+fn steps_of(metrics: &QueryMetrics) -> u64 {
+    let items = metrics.loaded_items.saturating_mul(4).saturating_add(metrics.sifted_items);
+    let bytes = metrics.loaded_bytes / 512 + metrics.output_bytes / 128;
+    items.saturating_add(metrics.index_entries).saturating_add(bytes)
+}
+
 /// The shares of one request, and what using them has cost so far.
 pub struct DistributedQuery<'a> {
     container: &'a Arc<Container>,
@@ -151,6 +158,8 @@ pub struct DistributedQuery<'a> {
     /// The partitions that have let the request in; each is asked once, however many pages it gives.
     admitted: Vec<u32>,
     at: Option<Position>,
+    /// What each of the present pages may take in place.
+    steps: u64,
     /// What the shares have to pay for the page. It is charged when there is no way back.
     charges: Vec<(usize, f64)>,
     charge_ru: f64,
@@ -170,6 +179,7 @@ impl<'a> DistributedQuery<'a> {
             gave_up: AtomicBool::new(false),
             admitted: Vec::new(),
             at: None,
+            steps: STEPS_IN_PLACE,
             charges: Vec::new(),
             charge_ru: 0.0,
             insight: QueryInsight::default(),
@@ -263,7 +273,7 @@ impl<'a> DistributedQuery<'a> {
             format: options.format,
             begins_with: options.begins_with,
             lengthy: options.lengthy,
-            steps: STEPS_IN_PLACE / self.at_shares.shares.len().max(1) as u64,
+            steps: self.steps,
             // A single share that has given a page goes on from there instead.
             gave_up: (options.gives_up && (self.at.is_none() || self.share_count() > 1))
                 .then_some(&self.gave_up),
@@ -356,6 +366,8 @@ impl Shares for DistributedQuery<'_> {
         for ask in asks {
             self.admit(ask.share)?;
         }
+        let left = STEPS_IN_PLACE.saturating_sub(steps_of(&self.insight.metrics));
+        self.steps = left / asks.len().max(1) as u64;
         let answers = match asks {
             [ask] => vec![self.ask(ask)],
             asks => self.ask_all(asks),
