@@ -62,11 +62,24 @@ const MAP: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "orrery-api-table",
+        synchronous: false,
+        may_use: &[
+            "orrery-api",
+            "orrery-budget",
+            "orrery-engine",
+            "orrery-query",
+            "orrery-sql",
+            "orrery-model",
+        ],
+    },
+    CrateRule {
         name: "orrery-server",
         synchronous: false,
         may_use: &[
             "orrery-api",
             "orrery-api-nosql",
+            "orrery-api-table",
             "orrery-budget",
             "orrery-engine",
             "orrery-storage",
@@ -86,6 +99,7 @@ const MAP: &[CrateRule] = &[
         may_use: &[
             "orrery-api",
             "orrery-api-nosql",
+            "orrery-api-table",
             "orrery-budget",
             "orrery-engine",
             "orrery-model",

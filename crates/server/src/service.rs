@@ -6,7 +6,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use orrery_api::Either;
 use orrery_api_nosql::{AccountKeys, CLOCK_SKEW_S_DEFAULT, OPERATIONS, ScriptLimits, Service, ServiceConfig};
+use orrery_api_table::{DialectChoice, TableConfig, TableKeys, TableService};
 use orrery_budget::MemoryPool;
 use orrery_engine::faults::Set;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
@@ -20,8 +22,11 @@ use crate::memory;
 use crate::metrics::StoreFigures;
 use crate::partition_metrics;
 
-/// Opens the store and the account in it, and makes the api that serves it.
-pub fn open(config: &Config) -> Result<(Apis<Service>, SharedBackend)> {
+/// The apis of the main port: tables in path style, under the account's name; everything else is the NoSQL API's.
+pub type MainApi = Either<TableService, Service>;
+
+/// Opens the store and the account in it, and makes the apis that serve it.
+pub fn open(config: &Config) -> Result<(Apis<MainApi>, SharedBackend)> {
     let store: Arc<dyn Store> = match config.ephemeral {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(open_directory(config)?),
@@ -48,11 +53,13 @@ pub fn open(config: &Config) -> Result<(Apis<Service>, SharedBackend)> {
     lengthy::set_workers(config.workers);
     let service =
         Service::new(account.clone(), service_config(config, memory.clone())?).with_lengthy(lengthy::run);
+    let tables =
+        TableService::new(account.clone(), table_config(config, memory.clone())?).with_lengthy(lengthy::run);
     if let Some(path) = &config.faults {
         account.faults().replace(read_faults(path)?);
     }
     let limit_bytes = config.memory_limit_bytes;
-    Ok((Apis::http(service), Arc::new(Opened { account, store, memory, limit_bytes })))
+    Ok((Apis::http(Either(tables, service)), Arc::new(Opened { account, store, memory, limit_bytes })))
 }
 
 /// The part of the cache that columns may take; blocks and items have the rest.
@@ -102,6 +109,27 @@ fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceCon
         request_time: config.request_timeout,
         memory,
         cross_partition: config.cross_partition_queries,
+    })
+}
+
+fn table_config(config: &Config, memory: Arc<MemoryPool>) -> Result<TableConfig> {
+    let Keys { primary, secondary, readonly, secondary_readonly } = &config.keys;
+    let keys = |keys: [Option<&String>; 2]| {
+        let bytes = |key: &String| STANDARD.decode(key).context("a key is not base64");
+        keys.into_iter().flatten().map(bytes).collect::<Result<Vec<_>>>()
+    };
+    Ok(TableConfig {
+        account_name: config.account_name.clone(),
+        keys: TableKeys {
+            full: keys([Some(primary), secondary.as_ref()])?,
+            read_only: keys([readonly.as_ref(), secondary_readonly.as_ref()])?,
+        },
+        development: config.keys.well_known(),
+        dialect: DialectChoice::Auto,
+        clock_skew_s: CLOCK_SKEW_S_DEFAULT,
+        query_page_time: config.query_page_time,
+        request_time: config.request_timeout,
+        memory,
     })
 }
 

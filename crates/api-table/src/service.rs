@@ -1,0 +1,550 @@
+//! One request from decoded HTTP to an answer: path, action, caller, work, headers.
+//!
+//! ```text
+//! path ── routes ── Resource ── actions ── Action ── recognise ── Caller ── tables, entities, query, batch … ── Answer
+//! ```
+//!
+//! Nothing here knows a socket or a runtime. Whatever exists is looked up only for callers who have been recognised.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use orrery_api::{Answered, Client, Connection, HttpApi, Lengthy, Refusal, Summary};
+use orrery_budget::{Budget, Limits};
+use orrery_engine::faults::{Asked, Effect, FaultStatus, LostHalf};
+use orrery_engine::{Account, Error as EngineError, Kind};
+use orrery_model::{KeyComponent, PartitionKey};
+use orrery_query::limits::HELD_BYTES_MAX;
+
+use crate::access::Caller;
+use crate::actions::{self, Action};
+use crate::config::{DATABASE, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, TableConfig};
+use crate::date_time;
+use crate::dialect::Dialect;
+use crate::errors::{Code, Result, TableError};
+use crate::params::Params;
+use crate::query::Statements;
+use crate::render::{Metadata, Rendering};
+use crate::routes::{self, Resource};
+use crate::sas::{Circumstances, Token};
+use crate::shared_key::{Authorization, Signed};
+use crate::{account_properties, batch, cors, entities, query, tables};
+
+/// Largest body: a batch of storage.
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024 + 64 * 1024;
+
+/// The version of the protocol that answers name.
+const VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
+const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+const REQUEST_CHARGE: HeaderName = HeaderName::from_static("x-ms-request-charge");
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("x-ms-retry-after-ms");
+const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
+const HTTP_METHOD: HeaderName = HeaderName::from_static("x-http-method");
+const RETRY_AFTER_MS_DEFAULT: u64 = 100;
+
+/// First segments of the NoSQL API's paths: an account of such a name has no path style on a shared port.
+const OTHER_PATHS: [&str; 7] = ["dbs", "offers", "addresses", "media", "_orrery", "health", "metrics"];
+
+/// The Table API for one account.
+pub struct TableService {
+    pub(crate) account: Arc<Account>,
+    pub(crate) config: TableConfig,
+    pub(crate) statements: Statements,
+    development_key: Option<Vec<u8>>,
+    lengthy: Lengthy,
+}
+
+/// What an action answers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    pub charge_ru: f64,
+    pub budget: Option<Budget>,
+}
+
+impl Answer {
+    pub fn new(status: StatusCode) -> Answer {
+        Answer {
+            status,
+            headers: HeaderMap::with_capacity(16),
+            body: Vec::new(),
+            charge_ru: 0.0,
+            budget: None,
+        }
+    }
+
+    pub fn set(mut self, name: HeaderName, value: impl AsRef<str>) -> Answer {
+        // What cannot stand in a header is left out.
+        if let Ok(value) = HeaderValue::from_str(value.as_ref()) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
+    pub fn charge(mut self, charge_ru: f64) -> Answer {
+        self.charge_ru = charge_ru;
+        self
+    }
+
+    pub fn xml(self, body: String) -> Answer {
+        let answer = self.set(CONTENT_TYPE, "application/xml");
+        Answer { body: body.into_bytes(), ..answer }
+    }
+}
+
+/// One request, as the handlers see it.
+pub(crate) struct Context<'a> {
+    pub service: &'a TableService,
+    pub dialect: Dialect,
+    pub action: Action,
+    pub caller: &'a Caller,
+    pub params: &'a Params<'a>,
+    pub headers: &'a HeaderMap,
+    pub metadata: Metadata,
+    /// The name that the caller calls the account by.
+    pub account_name: &'a str,
+    /// The address of the account, without a slash at its end.
+    pub endpoint: &'a str,
+    pub connection: &'a Connection,
+    pub started: Instant,
+    pub body: &'a [u8],
+}
+
+impl<'a> Context<'a> {
+    pub fn rendering(&self) -> Rendering<'a> {
+        Rendering {
+            dialect: self.dialect,
+            metadata: self.metadata,
+            account: self.account_name,
+            endpoint: self.endpoint,
+        }
+    }
+
+    pub fn header(&self, name: HeaderName) -> Option<&'a str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// An answer of JSON at the level that was asked for.
+    pub fn json(&self, status: StatusCode, body: Vec<u8>) -> Answer {
+        let level = self.metadata.name();
+        let kind = match self.dialect {
+            Dialect::Cosmos => format!("application/json;odata={level}"),
+            Dialect::Storage => format!("application/json;odata={level};streaming=true;charset=utf-8"),
+        };
+        Answer { body, ..Answer::new(status).set(CONTENT_TYPE, kind) }
+    }
+
+    pub fn account(&self) -> &'a Arc<Account> {
+        &self.service.account
+    }
+
+    /// Runs what may take long where that holds up nobody.
+    pub fn lengthy<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let (mut work, mut result) = (Some(work), None);
+        (self.service.lengthy)(&mut || result = work.take().map(|work| work()));
+        result.expect("the server runs what it is given")
+    }
+
+    /// Memory, time and patience for one request.
+    pub fn budget(&self) -> Budget {
+        let limits = Limits {
+            memory_bytes: HELD_BYTES_MAX,
+            deadline: self.started.checked_add(self.service.config.request_time),
+            ..Limits::default()
+        };
+        let is_gone = match self.connection.client.clone() {
+            Client::Unknown => None,
+            client => Some(Box::new(move || client.is_gone()) as Box<dyn Fn() -> bool + Send + Sync>),
+        };
+        Budget::with(self.service.config.memory.clone(), limits, is_gone)
+    }
+}
+
+impl HttpApi for TableService {
+    fn name(&self, _: &Uri) -> &'static str {
+        "table"
+    }
+
+    fn claims(&self, uri: &Uri) -> bool {
+        let first = uri.path().strip_prefix('/').unwrap_or("").split('/').next().unwrap_or("");
+        !OTHER_PATHS.contains(&first) && self.under_account(uri.path()).is_some()
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        BODY_BYTES_MAX
+    }
+
+    fn may_take_long(&self, method: &Method, uri: &Uri, _: &HeaderMap) -> bool {
+        method == Method::GET && !uri.path().ends_with("')")
+    }
+
+    async fn handle(&self, request: Request<Bytes>, connection: Connection) -> Answered {
+        self.answer(request, &connection).await
+    }
+
+    fn refuse(&self, refusal: Refusal, _: &Uri) -> Response<Bytes> {
+        let code = match refusal {
+            Refusal::BodyTooLarge => Code::ContentLengthExceeded,
+            Refusal::TimedOut => Code::OperationTimedOut,
+            Refusal::Overloaded => Code::ServerBusy,
+            Refusal::Defect => Code::InternalError,
+            Refusal::BodyBroken | Refusal::TlsRequired | Refusal::HostInvalid | Refusal::HostForeign => {
+                return refusal.response();
+            }
+        };
+        let error = TableError::from(code);
+        let mut response = Response::new(Bytes::from(error.body(Dialect::Cosmos, "", "")));
+        *response.status_mut() = error.status();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+/// What is known of a request before anything is done.
+struct Head<'a> {
+    dialect: Dialect,
+    params: Params<'a>,
+    /// The path without the account.
+    path: &'a str,
+    account_name: &'a str,
+    endpoint: String,
+    conditional: bool,
+}
+
+impl TableService {
+    pub fn new(account: Arc<Account>, config: TableConfig) -> TableService {
+        use base64::Engine as _;
+        let decode = || base64::engine::general_purpose::STANDARD.decode(DEVELOPMENT_KEY).ok();
+        TableService {
+            account,
+            statements: Statements::default(),
+            development_key: config.development.then(decode).flatten(),
+            config,
+            lengthy: |work| work(),
+        }
+    }
+
+    /// The same service, with the server's way to run what may take long.
+    pub fn with_lengthy(self, lengthy: Lengthy) -> TableService {
+        TableService { lengthy, ..self }
+    }
+
+    /// What follows the account in a path of path style, and the account's name there.
+    fn under_account<'p>(&'p self, path: &'p str) -> Option<(&'p str, &'p str)> {
+        let own = routes::under_account(path, &self.config.account_name);
+        if let Some((rest, _)) = own {
+            return Some((rest, &self.config.account_name));
+        }
+        let development =
+            self.config.development.then(|| routes::under_account(path, DEVELOPMENT_ACCOUNT)).flatten();
+        development.map(|(rest, _)| (rest, DEVELOPMENT_ACCOUNT))
+    }
+
+    fn head<'a>(&'a self, parts: &'a Parts, connection: &Connection) -> Head<'a> {
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host =
+            host.or_else(|| parts.uri.authority().map(|authority| authority.as_str())).unwrap_or("localhost");
+        let tunnels = parts.headers.contains_key(HTTP_METHOD);
+        let scheme = if connection.tls { "https" } else { "http" };
+        let (path, account_name, prefix) = match self.under_account(parts.uri.path()) {
+            Some((rest, name)) => {
+                let prefix = &parts.uri.path()[..parts.uri.path().len() - rest.len()];
+                (rest, name, prefix)
+            }
+            None => (parts.uri.path(), self.config.account_name.as_str(), ""),
+        };
+        Head {
+            dialect: self.config.dialect.of_request(host, tunnels),
+            params: Params::parse(parts.uri.query().unwrap_or("")),
+            path,
+            account_name,
+            endpoint: format!("{scheme}://{host}{prefix}"),
+            conditional: parts.headers.contains_key(http::header::IF_MATCH),
+        }
+    }
+
+    async fn answer(&self, request: Request<Bytes>, connection: &Connection) -> Answered {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let head = self.head(&parts, connection);
+        let mut operation = "invalid";
+        let mut fault = None;
+        let outcome = self.act(&parts, &head, &body, connection, started, &mut operation, &mut fault).await;
+        let mut answered = self.finish(outcome, operation, &parts, &head, connection);
+        answered.summary.fault = fault;
+        answered
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    async fn act(
+        &self,
+        parts: &Parts,
+        head: &Head<'_>,
+        body: &Bytes,
+        connection: &Connection,
+        started: Instant,
+        operation: &mut &'static str,
+        injected: &mut Option<orrery_api::Fault>,
+    ) -> Result<Answer> {
+        let resource = routes::parse(head.path);
+        if parts.method == Method::OPTIONS {
+            *operation = Action::Preflight.name();
+            return cors::preflight(self, &parts.headers);
+        }
+        // Who asks must be known before anything is said about what was asked.
+        let caller = self.recognise(parts, head, connection)?;
+        let resource = resource.map_err(|error| self.nested(error, head))?;
+        let tunnelled = parts.headers.get(HTTP_METHOD).and_then(|method| method.to_str().ok());
+        let action = actions::decide(&parts.method, tunnelled, &resource, &head.params, head.conditional)?;
+        *operation = action.name();
+        caller.permits(action, resource.table())?;
+        let format = head.params.filled("$format");
+        let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let context = Context {
+            service: self,
+            dialect: head.dialect,
+            action,
+            caller: &caller,
+            params: &head.params,
+            headers: &parts.headers,
+            metadata: Metadata::of_accept(format.or(accept).unwrap_or("")),
+            account_name: head.account_name,
+            endpoint: &head.endpoint,
+            connection,
+            started,
+            body,
+        };
+        if let Some(fault) = self.fault(action, &resource) {
+            *injected = Some(orrery_api::Fault {
+                rule: fault.rule.clone(),
+                delay: fault.delay,
+                drop: matches!(fault.effect, Effect::Lost(_)),
+            });
+            match fault.effect {
+                Effect::Answer(answer) => return Err(fault_error(answer.status, answer.retry_after_ms)),
+                // Nobody will see it.
+                Effect::Lost(LostHalf::Request) => return Ok(Answer::new(StatusCode::OK)),
+                _ => {}
+            }
+        }
+        dispatch(&context, &resource).await
+    }
+
+    /// An address below a table names nothing. Storage takes the table for the account, whose key is another one.
+    fn nested(&self, error: TableError, head: &Head<'_>) -> TableError {
+        match head.dialect {
+            Dialect::Storage if head.path.trim_start_matches('/').contains('/') => {
+                Code::AuthenticationFailed.into()
+            }
+            _ => error,
+        }
+    }
+
+    fn fault(&self, action: Action, resource: &Resource) -> Option<orrery_engine::faults::Fault> {
+        let asked = Asked {
+            operation: action.fault_name(),
+            reads: action.is_read(),
+            database: DATABASE,
+            container: resource.table().unwrap_or(""),
+        };
+        self.account.faults().meet(asked, || match resource {
+            Resource::Entity(name) => {
+                Some(PartitionKey([KeyComponent::String(name.partition_key.clone())].into_iter().collect()))
+            }
+            _ => None,
+        })
+    }
+
+    /// Who asks, by signature.
+    fn recognise(&self, parts: &Parts, head: &Head<'_>, connection: &Connection) -> Result<Caller> {
+        let now_ms = self.account.env().now_ms();
+        let header = parts.headers.get(http::header::AUTHORIZATION).and_then(|header| header.to_str().ok());
+        if let Some(authorization) = header.and_then(Authorization::parse) {
+            let authorization = authorization?;
+            let request = Signed {
+                method: &parts.method,
+                headers: &parts.headers,
+                path: parts.uri.path(),
+                comp: head.params.get("comp"),
+            };
+            request.check_date(now_ms / 1000, self.config.clock_skew_s)?;
+            if authorization.account != head.account_name {
+                return Err(Code::AuthenticationFailed.into());
+            }
+            if self.full_keys(head.account_name).any(|key| authorization.is_by(key, &request)) {
+                return Ok(Caller::Key { read_only: false });
+            }
+            let read_only =
+                self.config.keys.read_only.iter().filter(|_| head.account_name != DEVELOPMENT_ACCOUNT);
+            return match read_only.into_iter().any(|key| authorization.is_by(key, &request)) {
+                true => Ok(Caller::Key { read_only: true }),
+                false => Err(Code::AuthenticationFailed.into()),
+            };
+        }
+        if header.is_some() {
+            return Err(Code::AuthenticationFailed.into());
+        }
+        match Token::parse(&head.params) {
+            None => Err(Code::NoAuthenticationInformation.into()),
+            Some(token) => {
+                let token = token?;
+                if !token.is_by(self.full_keys(head.account_name), head.account_name) {
+                    return Err(Code::AuthenticationFailed.into());
+                }
+                let policy = match token.policy() {
+                    None => None,
+                    Some((table, id)) => {
+                        let policies = tables::policies_of(self, table, head.dialect)?;
+                        let found = policies.into_iter().find(|policy| policy.id == id);
+                        // A policy that was taken back takes its signatures with it.
+                        Some(found.ok_or_else(|| TableError::from(Code::AuthenticationFailed))?)
+                    }
+                };
+                let circumstances = Circumstances {
+                    now_ticks: date_time::of_unix_seconds(now_ms / 1000),
+                    tls: connection.tls,
+                    peer: SocketAddr::ip(&connection.peer),
+                };
+                token.grant(&circumstances, policy.as_ref()).map(Caller::Signature)
+            }
+        }
+    }
+
+    /// The keys that open everything, under a name of the account.
+    fn full_keys<'s>(&'s self, account_name: &str) -> impl Iterator<Item = &'s [u8]> + use<'s> {
+        let development = self.development_key.as_deref().filter(|_| account_name == DEVELOPMENT_ACCOUNT);
+        let own = account_name == self.config.account_name;
+        self.config.keys.full.iter().filter(move |_| own).map(Vec::as_slice).chain(development)
+    }
+
+    pub(crate) fn random_id(&self) -> uuid::Uuid {
+        let env = self.account.env();
+        let mut random = [0u8; 16];
+        random[..8].copy_from_slice(&env.random_u64().to_le_bytes());
+        random[8..].copy_from_slice(&env.random_u64().to_le_bytes());
+        uuid::Builder::from_random_bytes(random).into_uuid()
+    }
+
+    /// The client's own id for the request if it is a guid, or a new one.
+    fn request_id(&self, headers: &HeaderMap) -> uuid::Uuid {
+        let given = headers.get(CLIENT_REQUEST_ID).and_then(|id| id.to_str().ok());
+        given.and_then(|id| uuid::Uuid::try_parse(id).ok()).unwrap_or_else(|| self.random_id())
+    }
+
+    fn finish(
+        &self,
+        outcome: Result<Answer>,
+        operation: &'static str,
+        parts: &Parts,
+        head: &Head<'_>,
+        connection: &Connection,
+    ) -> Answered {
+        let id = self.request_id(&parts.headers).hyphenated().to_string();
+        let mut answer = match outcome {
+            Ok(answer) => answer,
+            Err(error) => self.render(&error, head.dialect, &id),
+        };
+        let headers = &mut answer.headers;
+        headers.insert(X_MS_VERSION, VERSION);
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        if let Some(given) = parts.headers.get(CLIENT_REQUEST_ID).filter(|id| id.len() <= 1024) {
+            headers.insert(CLIENT_REQUEST_ID, given.clone());
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
+        if let Ok(charge) = HeaderValue::from_str(&format!("{:.2}", answer.charge_ru)) {
+            headers.insert(REQUEST_CHARGE, charge);
+        }
+        if parts.headers.contains_key(http::header::ORIGIN) && parts.method != Method::OPTIONS {
+            cors::allow(self, &parts.method, &parts.headers, &mut answer.headers);
+        }
+        let _ = connection;
+        let summary = Summary { operation, substatus: 0, charge_ru: answer.charge_ru, fault: None };
+        let mut response = Response::new(Bytes::from(answer.body));
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        let mut answered = Answered::new(response, summary);
+        answered.budget = answer.budget;
+        answered
+    }
+
+    fn render(&self, error: &TableError, dialect: Dialect, id: &str) -> Answer {
+        if let Some(cause) = &error.cause {
+            tracing::warn!(code = error.code.name(), message = %error.message, cause = %cause, "request failed");
+        }
+        let time = date_time::text(date_time::of_unix_seconds(self.account.env().now_ms() / 1000));
+        let mut answer = Answer::new(error.status())
+            .set(CONTENT_TYPE, "application/json;odata=fullmetadata")
+            .set(ERROR_CODE, error.code.name())
+            .charge(error.charge_ru);
+        if error.code == Code::NoAuthenticationInformation {
+            answer = answer.set(http::header::WWW_AUTHENTICATE, "SharedKey realm=\"table\"");
+        }
+        if let Some(retry_after_ms) = error.retry_after_ms {
+            let seconds = Duration::from_millis(retry_after_ms).as_secs_f64().ceil().max(1.0);
+            answer =
+                answer.set(RETRY_AFTER_MS, retry_after_ms.to_string()).set(RETRY_AFTER, format!("{seconds}"));
+        }
+        answer.body = error.body(dialect, id, &time);
+        answer
+    }
+}
+
+fn fault_error(status: FaultStatus, retry_after_ms: Option<u64>) -> TableError {
+    let kind = match status {
+        FaultStatus::Throttled => {
+            Kind::Throttled { retry_after_ms: retry_after_ms.unwrap_or(RETRY_AFTER_MS_DEFAULT) }
+        }
+        FaultStatus::RetryWith => Kind::Conflict,
+        FaultStatus::Gone => Kind::RangeGone,
+        FaultStatus::Unavailable => Kind::Unavailable,
+    };
+    let message = match status {
+        FaultStatus::Throttled => {
+            "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
+        }
+        _ => "A fault rule refused the request.",
+    };
+    let mut error = TableError::of_entity(EngineError::new(kind, message));
+    error.retry_after_ms = retry_after_ms.or(error.retry_after_ms);
+    error
+}
+
+async fn dispatch(context: &Context<'_>, resource: &Resource) -> Result<Answer> {
+    match (context.action, resource) {
+        (Action::ListTables, _) => tables::list(context),
+        (Action::CreateTable, _) => tables::create(context).await,
+        (Action::ReadTable, Resource::Table(table)) => tables::read(context, table),
+        (Action::DeleteTable, Resource::Table(table)) => tables::delete(context, table).await,
+        (Action::ReadPolicies, Resource::Entities(table)) => tables::read_policies(context, table),
+        (Action::SetPolicies, Resource::Entities(table)) => tables::set_policies(context, table).await,
+        (Action::ReadEntity, Resource::Entity(name)) => entities::read(context, name),
+        (Action::QueryEntities, Resource::Entities(table)) => query::execute(context, table),
+        (Action::InsertEntity, Resource::Entities(table)) => entities::insert(context, table).await,
+        (
+            Action::ReplaceEntity
+            | Action::InsertOrReplaceEntity
+            | Action::MergeEntity
+            | Action::InsertOrMergeEntity
+            | Action::DeleteEntity,
+            Resource::Entity(name),
+        ) => entities::change(context, name).await,
+        (Action::Batch, _) => batch::execute(context).await,
+        (Action::ReadProperties, _) => account_properties::read(context),
+        (Action::SetProperties, _) => account_properties::set(context).await,
+        (Action::ReadStatistics, _) => account_properties::statistics(context),
+        _ => Err(Code::MethodNotAllowed.into()),
+    }
+}
