@@ -80,6 +80,9 @@ pub fn decide(
         (Resource::Table(_), "DELETE", _) => Action::DeleteTable,
         (Resource::Entities(_), "GET", Some("acl")) => Action::ReadPolicies,
         (Resource::Entities(_), "PUT", Some("acl")) => Action::SetPolicies,
+        (Resource::Entities(_), _, Some("properties" | "stats")) => {
+            return Err(Code::InvalidQueryParameterValue.into());
+        }
         (Resource::Entities(_), "GET", None) => Action::QueryEntities,
         (Resource::Entities(_), "POST", None) => Action::InsertEntity,
         (Resource::Entity(_), "GET", _) => Action::ReadEntity,

@@ -104,6 +104,9 @@ impl<'a> Change<'a> {
     /// The change that an insert means, whose entity brings its keys along.
     pub fn insert(context: &Context<'_>, body: &'a [u8]) -> Result<Change<'a>> {
         let mut entity = Entity::parse(body, context.dialect)?;
+        if entity.keys_typed {
+            return Err(Code::InvalidInput.into());
+        }
         let (Some(partition_key), Some(row_key)) = (entity.partition_key.take(), entity.row_key.take())
         else {
             return Err(Code::PropertiesNeedValue.into());

@@ -24,11 +24,15 @@ const STORAGE_VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Largest entity of storage.
 const STORAGE_ENTITY_BYTES_MAX: usize = 1024 * 1024;
 const TYPE_SUFFIX: &str = "@odata.type";
+/// Cosmos DB takes a property of this name for its own etag and does not keep it; `etag` and `ETag` are the client's.
+const RESERVED_BY_COSMOS: &str = "Etag";
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Entity<'a> {
     pub partition_key: Option<Cow<'a, str>>,
     pub row_key: Option<Cow<'a, str>>,
+    /// A key was sent with a type that is none of strings. No new entity can have one.
+    pub keys_typed: bool,
     /// In the order in which they were sent.
     pub properties: Vec<(Cow<'a, str>, EdmValue<'a>)>,
 }
@@ -58,6 +62,9 @@ impl<'a> Entity<'a> {
                 continue;
             }
             let kind = types.iter().find(|(of, _)| *of == name).map(|(_, kind)| *kind);
+            if dialect == Dialect::Cosmos && name == RESERVED_BY_COSMOS {
+                continue;
+            }
             let place = match &*name {
                 "PartitionKey" => &mut entity.partition_key,
                 "RowKey" => &mut entity.row_key,
@@ -66,6 +73,7 @@ impl<'a> Entity<'a> {
                     continue;
                 }
             };
+            entity.keys_typed |= kind.is_some_and(|kind| kind != EdmType::String);
             match value {
                 Scalar::Null => {}
                 Scalar::String(_) if place.is_some() => return Err(Code::DuplicatePropertiesSpecified.into()),
@@ -253,7 +261,9 @@ mod tests {
         let text = r#"{"PartitionKey":"p","RowKey":"r","Timestamp":"x","odata.etag":"W/","N":null}"#;
         let entity = Entity::parse(text.as_bytes(), Dialect::Cosmos).unwrap();
         assert_eq!((entity.partition_key.as_deref(), entity.row_key.as_deref()), (Some("p"), Some("r")));
-        assert!(entity.properties.is_empty());
+        assert!(entity.properties.is_empty() && !entity.keys_typed);
+        let typed = br#"{"RowKey":"2020-01-01","RowKey@odata.type":"Edm.DateTime"}"#;
+        assert!(Entity::parse(typed, Dialect::Cosmos).unwrap().keys_typed);
     }
 
     #[test]

@@ -47,10 +47,12 @@ codes! {
     InternalServerError "InternalServerError" 500 "The resource name presented contains invalid character.";
     InvalidDuplicateRow "InvalidDuplicateRow" 400 "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.";
     InvalidInput "InvalidInput" 400 "One of the request inputs is not valid.";
+    InvalidQueryParameterValue "InvalidQueryParameterValue" 400 "Value for one of the query parameters specified in the request URI is invalid.";
     InvalidResourceName "InvalidResourceName" 400 "The specified resource name contains invalid characters.";
     InvalidUri "InvalidUri" 400 "The requested URI does not represent any resource on the server.";
     InvalidXmlDocument "InvalidXmlDocument" 400 "XML specified is not syntactically valid.";
     KeyValueTooLarge "KeyValueTooLarge" 400 "The key value is larger than the maximum allowed size.";
+    MediaTypeNotSupported "MediaTypeNotSupported" 415 "None of the provided media types are supported.";
     MethodNotAllowed "MethodNotAllowed" 405 "The requested method is not allowed on the specified resource.";
     MissingRequiredHeader "MissingRequiredHeader" 400 "An HTTP header that's mandatory for this request is not specified.";
     NoAuthenticationInformation "NoAuthenticationInformation" 401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.";

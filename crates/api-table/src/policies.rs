@@ -15,6 +15,13 @@ pub struct AccessPolicy {
     pub permissions: Option<String>,
 }
 
+impl AccessPolicy {
+    /// Whether it says nothing but its name.
+    fn is_empty(&self) -> bool {
+        self.start.is_none() && self.expiry.is_none() && self.permissions.is_none()
+    }
+}
+
 /// Reads the policies that a request sets.
 pub fn parse(body: &[u8]) -> Result<Vec<AccessPolicy>> {
     let invalid = || TableError::from(Code::InvalidXmlDocument);
@@ -54,6 +61,10 @@ pub fn write(policies: &[AccessPolicy]) -> String {
     for policy in policies {
         out.push_str("<SignedIdentifier>");
         xml::push(&mut out, "Id", &policy.id);
+        if policy.is_empty() {
+            out.push_str("</SignedIdentifier>");
+            continue;
+        }
         out.push_str("<AccessPolicy>");
         for (name, value) in
             [("Start", &policy.start), ("Expiry", &policy.expiry), ("Permission", &policy.permissions)]

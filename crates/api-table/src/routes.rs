@@ -15,7 +15,10 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use crate::errors::{Result, TableError};
+use crate::errors::{Code, Result, TableError};
+
+/// What the name of the account ends with at its secondary endpoint.
+pub const SECONDARY: &str = "-secondary";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
@@ -49,11 +52,19 @@ impl Resource {
 /// begins otherwise.
 pub fn under_account<'p>(path: &'p str, account: &str) -> Option<(&'p str, bool)> {
     let rest = path.strip_prefix('/')?.strip_prefix(account)?;
-    let (rest, secondary) = match rest.strip_prefix("-secondary") {
+    let (rest, secondary) = match rest.strip_prefix(SECONDARY) {
         Some(rest) => (rest, true),
         None => (rest, false),
     };
-    (rest.is_empty() || rest.starts_with('/')).then_some((rest, secondary))
+    if !rest.is_empty() && !rest.starts_with('/') {
+        return None;
+    }
+    // The official clients put the whole secondary endpoint in front of a path that has the account already. Nothing else
+    // stands below the name of an account.
+    match under_account(rest, account) {
+        Some((below, again)) if below.starts_with('/') => Some((below, secondary || again)),
+        _ => Some((rest, secondary)),
+    }
 }
 
 /// What a path means, without the account.
@@ -95,14 +106,17 @@ pub fn parse(path: &str) -> Result<Resource> {
     })
 }
 
+/// The error for an entity that is not named by its two keys.
+pub fn keys_missing() -> TableError {
+    TableError::new(
+        Code::InvalidInput,
+        "The number of keys specified in the URI does not match number of key properties for the resource. Request url is invalid.",
+    )
+}
+
 /// `PartitionKey='p',RowKey='r'`, in either order.
 fn entity_keys(text: &str) -> Result<(String, String)> {
-    let wrong = || {
-        TableError::new(
-            crate::errors::Code::InvalidInput,
-            "The number of keys specified in the URI does not match number of key properties for the resource. Request url is invalid.",
-        )
-    };
+    let wrong = keys_missing;
     let (mut partition_key, mut row_key) = (None, None);
     let mut rest = text;
     while !rest.is_empty() {
@@ -188,6 +202,8 @@ mod tests {
         assert_eq!(under_account("/shop/Tables", "shop"), Some(("/Tables", false)));
         assert_eq!(under_account("/shop", "shop"), Some(("", false)));
         assert_eq!(under_account("/shop-secondary/t", "shop"), Some(("/t", true)));
+        assert_eq!(under_account("/shop-secondary/shop/t", "shop"), Some(("/t", true)));
+        assert_eq!(under_account("/shop/shop", "shop"), Some(("/shop", false)));
         assert_eq!(under_account("/shopping/Tables", "shop"), None);
         assert_eq!(under_account("/dbs/shop", "shop"), None);
     }

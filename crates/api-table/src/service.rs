@@ -219,6 +219,8 @@ struct Head<'a> {
     account_name: &'a str,
     endpoint: String,
     conditional: bool,
+    /// The same path at the primary endpoint, if the secondary one was asked.
+    primary: Option<String>,
 }
 
 impl TableService {
@@ -263,7 +265,10 @@ impl TableService {
             }
             None => (parts.uri.path(), self.config.account_name.as_str(), ""),
         };
+        let primary = (!prefix.is_empty()).then(|| format!("/{account_name}{path}"));
+        let primary = primary.filter(|primary| primary != parts.uri.path());
         Head {
+            primary,
             dialect: self.config.dialect.of_request(host, tunnels),
             params: Params::parse(parts.uri.query().unwrap_or("")),
             path,
@@ -280,7 +285,7 @@ impl TableService {
         let mut operation = "invalid";
         let mut fault = None;
         let outcome = self.act(&parts, &head, &body, connection, started, &mut operation, &mut fault).await;
-        let mut answered = self.finish(outcome, operation, &parts, &head, connection);
+        let mut answered = self.finish(outcome, operation, &parts, &head);
         answered.summary.fault = fault;
         answered
     }
@@ -303,7 +308,7 @@ impl TableService {
         }
         // Who asks must be known before anything is said about what was asked.
         let caller = self.recognise(parts, head, connection)?;
-        let resource = resource.map_err(|error| self.nested(error, head))?;
+        let resource = resource.map_err(|error| self.nested(error, parts, head))?;
         let tunnelled = parts.headers.get(HTTP_METHOD).and_then(|method| method.to_str().ok());
         let action = actions::decide(&parts.method, tunnelled, &resource, &head.params, head.conditional)?;
         *operation = action.name();
@@ -340,13 +345,23 @@ impl TableService {
         dispatch(&context, &resource).await
     }
 
-    /// An address below a table names nothing. Storage takes the table for the account, whose key is another one.
-    fn nested(&self, error: TableError, head: &Head<'_>) -> TableError {
-        match head.dialect {
-            Dialect::Storage if head.path.trim_start_matches('/').contains('/') => {
-                Code::AuthenticationFailed.into()
-            }
-            _ => error,
+    /// The error for an address below a table, which names nothing. Storage takes what stands below for an entity.
+    fn nested(&self, error: TableError, parts: &Parts, head: &Head<'_>) -> TableError {
+        let Some((table, _)) = head.path.trim_start_matches('/').split_once('/') else { return error };
+        if head.dialect == Dialect::Cosmos {
+            return error;
+        }
+        if matches!(head.params.get("comp"), Some("properties" | "stats")) {
+            return Code::InvalidQueryParameterValue.into();
+        }
+        if let Err(missing) = tables::find(&self.account, table, head.dialect) {
+            return missing;
+        }
+        let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+        match parts.method {
+            Method::POST if kind.starts_with("multipart/") => Code::MediaTypeNotSupported.into(),
+            Method::POST => Code::PropertiesNeedValue.into(),
+            _ => routes::keys_missing(),
         }
     }
 
@@ -375,6 +390,7 @@ impl TableService {
                 method: &parts.method,
                 headers: &parts.headers,
                 path: parts.uri.path(),
+                primary: head.primary.as_deref(),
                 comp: head.params.get("comp"),
             };
             request.check_date(now_ms / 1000, self.config.clock_skew_s)?;
@@ -447,7 +463,6 @@ impl TableService {
         operation: &'static str,
         parts: &Parts,
         head: &Head<'_>,
-        connection: &Connection,
     ) -> Answered {
         let id = self.request_id(&parts.headers).hyphenated().to_string();
         let mut answer = match outcome {
@@ -470,7 +485,6 @@ impl TableService {
         if parts.headers.contains_key(http::header::ORIGIN) && parts.method != Method::OPTIONS {
             cors::allow(self, &parts.method, &parts.headers, &mut answer.headers);
         }
-        let _ = connection;
         let summary = Summary { operation, substatus: 0, charge_ru: answer.charge_ru, fault: None };
         let mut response = Response::new(Bytes::from(answer.body));
         *response.status_mut() = answer.status;

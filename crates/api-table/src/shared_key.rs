@@ -81,6 +81,8 @@ pub struct Signed<'r> {
     /// As it was sent.
     pub path: &'r str,
     pub comp: Option<&'r str>,
+    /// The same path at the primary endpoint: clients that fall back to the secondary one have signed it before.
+    pub primary: Option<&'r str>,
 }
 
 impl Signed<'_> {
@@ -118,6 +120,7 @@ impl Signed<'_> {
         let quotes_only = unquoted.replace('\'', "%27");
         let quoted = SIGNS.iter().fold(unquoted.clone(), |path, (quoted, sign)| path.replace(sign, quoted));
         let mut paths = vec![self.path.to_owned()];
+        paths.extend(self.primary.map(str::to_owned));
         for other in [unquoted, quotes_only, quoted] {
             if !paths.contains(&other) {
                 paths.push(other);
@@ -144,7 +147,8 @@ mod tests {
         let date = "Mon, 04 Jan 2021 22:25:57 GMT";
         let headers = headers(&[("x-ms-date", date), ("content-type", "application/json")]);
         let path = "/acc/t(PartitionKey=%27p%27,RowKey='r')";
-        let request = Signed { method: &Method::PUT, headers: &headers, path, comp: Some("acl") };
+        let request =
+            Signed { method: &Method::PUT, headers: &headers, path, comp: Some("acl"), primary: None };
         let resource = "/acc/acc/t(PartitionKey='p',RowKey='r')?comp=acl";
         let key = b"secret";
         for (scheme, text) in [
@@ -166,7 +170,8 @@ mod tests {
     #[test]
     fn dates_must_be_near() {
         let headers = headers(&[("x-ms-date", "Thu, 01 Jan 1970 00:10:00 GMT")]);
-        let request = Signed { method: &Method::GET, headers: &headers, path: "/", comp: None };
+        let request =
+            Signed { method: &Method::GET, headers: &headers, path: "/", comp: None, primary: None };
         assert!(request.check_date(600, 900).is_ok() && request.check_date(1500, 900).is_ok());
         assert!(request.check_date(1501, 900).is_err());
         let none = HeaderMap::new();
