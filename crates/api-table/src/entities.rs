@@ -12,6 +12,7 @@ use http::{HeaderName, StatusCode};
 use orrery_engine::{Container, Item, Kind, Operation, ReadOptions, Write};
 
 use crate::actions::Action;
+use crate::dialect::Dialect;
 use crate::entity::Entity;
 use crate::errors::{Code, Result, TableError};
 use crate::render::entity_address;
@@ -92,6 +93,10 @@ impl<'a> Change<'a> {
             Action::DeleteEntity => Entity::default(),
             _ => Entity::parse(body, context.dialect)?,
         };
+        // Storage goes by the address alone.
+        if entity.keys_typed && context.dialect == Dialect::Cosmos {
+            return Err(Code::InvalidInput.into());
+        }
         Ok(Change {
             action,
             partition_key: name.partition_key.clone(),

@@ -188,6 +188,13 @@ impl HttpApi for TableService {
         method == Method::GET && !uri.path().ends_with("')")
     }
 
+    fn refuse_head(&self, head: &Parts, connection: &Connection) -> Option<Answered> {
+        // Nobody who is not known keeps the server waiting for a body.
+        let known = self.head(head, connection);
+        let error = self.recognise(head, &known, connection).err()?;
+        Some(self.finish(Err(error), "invalid", head, &known))
+    }
+
     async fn handle(&self, request: Request<Bytes>, connection: Connection) -> Answered {
         self.answer(request, &connection).await
     }
@@ -221,6 +228,14 @@ struct Head<'a> {
     conditional: bool,
     /// The same path at the primary endpoint, if the secondary one was asked.
     primary: Option<String>,
+    secondary: bool,
+}
+
+/// A path of path style, taken apart.
+struct UnderAccount<'p> {
+    rest: &'p str,
+    name: &'p str,
+    secondary: bool,
 }
 
 impl TableService {
@@ -242,14 +257,13 @@ impl TableService {
     }
 
     /// What follows the account in a path of path style, and the account's name there.
-    fn under_account<'p>(&'p self, path: &'p str) -> Option<(&'p str, &'p str)> {
-        let own = routes::under_account(path, &self.config.account_name);
-        if let Some((rest, _)) = own {
-            return Some((rest, &self.config.account_name));
-        }
-        let development =
-            self.config.development.then(|| routes::under_account(path, DEVELOPMENT_ACCOUNT)).flatten();
-        development.map(|(rest, _)| (rest, DEVELOPMENT_ACCOUNT))
+    fn under_account<'p>(&'p self, path: &'p str) -> Option<UnderAccount<'p>> {
+        let under = |name: &'p str| {
+            let (rest, secondary) = routes::under_account(path, name)?;
+            Some(UnderAccount { rest, name, secondary })
+        };
+        let development = self.config.development.then_some(DEVELOPMENT_ACCOUNT);
+        under(&self.config.account_name).or_else(|| under(development?))
     }
 
     fn head<'a>(&'a self, parts: &'a Parts, connection: &Connection) -> Head<'a> {
@@ -258,17 +272,18 @@ impl TableService {
             host.or_else(|| parts.uri.authority().map(|authority| authority.as_str())).unwrap_or("localhost");
         let tunnels = parts.headers.contains_key(HTTP_METHOD);
         let scheme = if connection.tls { "https" } else { "http" };
-        let (path, account_name, prefix) = match self.under_account(parts.uri.path()) {
-            Some((rest, name)) => {
+        let (path, account_name, prefix, secondary) = match self.under_account(parts.uri.path()) {
+            Some(UnderAccount { rest, name, secondary }) => {
                 let prefix = &parts.uri.path()[..parts.uri.path().len() - rest.len()];
-                (rest, name, prefix)
+                (rest, name, prefix, secondary)
             }
-            None => (parts.uri.path(), self.config.account_name.as_str(), ""),
+            None => (parts.uri.path(), self.config.account_name.as_str(), "", false),
         };
         let primary = (!prefix.is_empty()).then(|| format!("/{account_name}{path}"));
         let primary = primary.filter(|primary| primary != parts.uri.path());
         Head {
             primary,
+            secondary,
             dialect: self.config.dialect.of_request(host, tunnels),
             params: Params::parse(parts.uri.query().unwrap_or("")),
             path,
@@ -313,6 +328,9 @@ impl TableService {
         let action = actions::decide(&parts.method, tunnelled, &resource, &head.params, head.conditional)?;
         *operation = action.name();
         caller.permits(action, resource.table())?;
+        if head.secondary && !action.is_read() {
+            return Err(Code::WriteOnSecondary.into());
+        }
         let format = head.params.filled("$format");
         let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
         let context = Context {

@@ -186,7 +186,7 @@ impl Walk {
                 view.entries(*path, &range, span, self.direction, None)
             }
             WalkKind::Composite { composite, range, fixed, points, .. } => {
-                let rest = after.and_then(|after| after.keys.first()).and_then(|key| {
+                let mut rest = after.and_then(|after| after.keys.first()).and_then(|key| {
                     let turned =
                         composite.paths.get(*fixed)?.descending != (self.direction == Direction::Reverse);
                     let all = ValueRange::all();
@@ -194,6 +194,12 @@ impl Walk {
                     ranges.push(rest_of(all, key, turned));
                     CompositeRange::new(&ranges, &composite.descending())
                 });
+                if let (Some(rest), Some(after)) = (&mut rest, after)
+                    && self.direction == Direction::Forward
+                    && composite.paths.iter().all(|part| !part.descending)
+                {
+                    begin_deeper(&mut rest.start, &after.keys);
+                }
                 let range = rest.as_ref().unwrap_or(range);
                 view.composite_entries(composite, range, span, self.direction, None)
             }
@@ -224,6 +230,18 @@ impl Walk {
                 &value[..value.len() - rest.len()]
             }
         }
+    }
+}
+
+/// Moves a start at the first key on to the keys after it, so that entries which share the first key are not gone through again.
+fn begin_deeper(start: &mut Vec<u8>, keys: &[Value]) {
+    for pair in keys.windows(2) {
+        // What follows a value that its entry does not tell is in no order.
+        if !is_exact(&ValueRange::equal(&pair[0]).start) {
+            return;
+        }
+        let next = ValueRange::equal(&pair[1]).start;
+        start.extend_from_slice(undecided_start(&next).unwrap_or(&next));
     }
 }
 
