@@ -29,6 +29,8 @@ mod entities;
 mod entity;
 mod errors;
 mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod multipart;
 mod names;
 mod params;

@@ -51,20 +51,19 @@ impl Resource {
 /// What follows the account in a path of path style, and whether the secondary endpoint is meant; `None` where the path
 /// begins otherwise.
 pub fn under_account<'p>(path: &'p str, account: &str) -> Option<(&'p str, bool)> {
-    let rest = path.strip_prefix('/')?.strip_prefix(account)?;
-    let (rest, secondary) = match rest.strip_prefix(SECONDARY) {
-        Some(rest) => (rest, true),
-        None => (rest, false),
-    };
-    if !rest.is_empty() && !rest.starts_with('/') {
-        return None;
-    }
+    let first = below(path, account)?;
     // The official clients put the whole secondary endpoint in front of a path that has the account already. Nothing else
     // stands below the name of an account.
-    match under_account(rest, account) {
-        Some((below, again)) if below.starts_with('/') => Some((below, secondary || again)),
-        _ => Some((rest, secondary)),
+    match below(first.0, account) {
+        Some((rest, again)) if rest.starts_with('/') => Some((rest, first.1 || again)),
+        _ => Some(first),
     }
+}
+
+fn below<'p>(path: &'p str, account: &str) -> Option<(&'p str, bool)> {
+    let rest = path.strip_prefix('/')?.strip_prefix(account)?;
+    let (rest, secondary) = rest.strip_prefix(SECONDARY).map_or((rest, false), |rest| (rest, true));
+    (rest.is_empty() || rest.starts_with('/')).then_some((rest, secondary))
 }
 
 /// What a path means, without the account.

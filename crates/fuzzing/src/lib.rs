@@ -12,6 +12,10 @@
 //! | `continuation` | where a feed, a query or a change feed goes on; session tokens, etags, resource ids |
 //! | `headers` | a whole request: method, path, headers, body |
 //! | `scripts` | what a stored procedure says to its host |
+//! | `table_filter` | a filter of the Table API: parsed, turned into a query, compiled |
+//! | `table_batch` | a batch of the Table API: a line with its content type, its body |
+//! | `table_address` | a path, and a query string with a shared access signature and continuation tokens |
+//! | `table_request` | a whole request to the Table API, signed; its body as an entity and as XML too |
 
 mod binary_json;
 mod client;
@@ -21,6 +25,7 @@ mod json;
 mod mutate;
 mod scripts;
 mod sql;
+mod table;
 
 pub use mutate::Mutations;
 
@@ -37,6 +42,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "continuation", run: continuation::run },
     Target { name: "headers", run: headers::run },
     Target { name: "scripts", run: scripts::run },
+    Target { name: "table_filter", run: table::filter },
+    Target { name: "table_batch", run: table::batch },
+    Target { name: "table_address", run: table::address },
+    Target { name: "table_request", run: table::request },
 ];
 
 /// The target of this name, for the programs of `cargo fuzz`.
