@@ -15,8 +15,10 @@ struct Page {
     file: &'static str,
 }
 
-const PAGES: &[Page] =
-    &[Page { package: "orrery-api-nosql", example: "compat_page", file: "docs/compat/rest.md" }];
+const PAGES: &[Page] = &[
+    Page { package: "orrery-api-nosql", example: "compat_page", file: "docs/compat/rest.md" },
+    Page { package: "orrery-api-table", example: "table_page", file: "docs/compat/table.md" },
+];
 
 const GENERATE_SECONDS_MAX: u64 = 900;
 

@@ -19,6 +19,7 @@ mod access;
 mod account_properties;
 mod actions;
 mod batch;
+mod compat_table;
 mod config;
 mod continuation;
 mod cors;
@@ -47,6 +48,7 @@ mod tables;
 mod timestamp;
 mod xml;
 
+pub use compat_table::page as compat_page;
 pub use config::{
     CLOCK_SKEW_S_DEFAULT, DATABASE, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, TableConfig, TableKeys,
 };
