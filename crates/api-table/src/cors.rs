@@ -46,13 +46,12 @@ pub fn preflight(service: &TableService, headers: &HeaderMap) -> Result<Answer> 
     let asked = text(headers, ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or("");
     let properties = Properties::of_account(service)?;
     let rule = rule(&properties.cors, origin, method, asked).ok_or_else(refused)?;
-    Ok(Answer::new(StatusCode::OK)
-        .set(ACCESS_CONTROL_ALLOW_ORIGIN, origin)
+    let mut answer = Answer::new(StatusCode::OK)
         .set(ACCESS_CONTROL_ALLOW_METHODS, method)
         .set(ACCESS_CONTROL_ALLOW_HEADERS, asked)
-        .set(ACCESS_CONTROL_MAX_AGE, &rule.max_age_s)
-        .set(ACCESS_CONTROL_ALLOW_CREDENTIALS, "true")
-        .set(VARY, "Origin"))
+        .set(ACCESS_CONTROL_MAX_AGE, &rule.max_age_s);
+    allow_origin(rule, origin, &mut answer.headers);
+    Ok(answer)
 }
 
 /// Lets the page that sent a request see its answer, if a rule does.
@@ -60,16 +59,23 @@ pub fn allow(service: &TableService, method: &Method, sent: &HeaderMap, answer: 
     let Some(origin) = text(sent, ORIGIN) else { return };
     let Ok(properties) = Properties::of_account(service) else { return };
     let Some(rule) = rule(&properties.cors, origin, method.as_str(), "") else { return };
-    for (name, value) in [
-        (ACCESS_CONTROL_ALLOW_ORIGIN, origin),
-        (ACCESS_CONTROL_EXPOSE_HEADERS, &rule.exposed_headers),
-        (ACCESS_CONTROL_ALLOW_CREDENTIALS, "true"),
-        (VARY, "Origin"),
-    ] {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            answer.insert(name, value);
-        }
+    if let Ok(exposed) = HeaderValue::from_str(&rule.exposed_headers) {
+        answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
+    allow_origin(rule, origin, answer);
+}
+
+/// Names the site that may see an answer. A rule for all sites is not one for their users' credentials.
+fn allow_origin(rule: &CorsRule, origin: &str, answer: &mut HeaderMap) {
+    if rule.origins.split(',').any(|one| one.trim() == "*") {
+        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        return;
+    }
+    if let Ok(origin) = HeaderValue::from_str(origin) {
+        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+    answer.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    answer.insert(VARY, HeaderValue::from_static("Origin"));
 }
 
 #[cfg(test)]

@@ -42,11 +42,13 @@ impl DialectChoice {
 }
 
 fn is_cosmos_host(host: &str) -> bool {
-    let host = host.to_ascii_lowercase();
-    let (name, port) = host.rsplit_once(':').unwrap_or((&host, ""));
-    host.contains(".table.cosmos.")
-        || host.contains(".table.cosmosdb.")
-        || (name == "localhost" && port != STORAGE_EMULATOR_PORT)
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let holds = |part: &str| {
+        name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+    };
+    (name.eq_ignore_ascii_case("localhost") && port != STORAGE_EMULATOR_PORT)
+        || holds(".table.cosmos.")
+        || holds(".table.cosmosdb.")
 }
 
 #[cfg(test)]

@@ -279,8 +279,8 @@ impl TableService {
             }
             None => (parts.uri.path(), self.config.account_name.as_str(), "", false),
         };
-        let primary = (!prefix.is_empty()).then(|| format!("/{account_name}{path}"));
-        let primary = primary.filter(|primary| primary != parts.uri.path());
+        // Longer than a slash and the name: the secondary endpoint, or more than one of them.
+        let primary = (prefix.len() > account_name.len() + 1).then(|| format!("/{account_name}{path}"));
         Head {
             primary,
             secondary,

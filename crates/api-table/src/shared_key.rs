@@ -55,7 +55,8 @@ impl<'h> Authorization<'h> {
 
     /// Whether a key made the signature for this request.
     pub fn is_by(&self, key: &[u8], request: &Signed<'_>) -> bool {
-        request.paths().iter().any(|path| is_signature(key, &self.text(request, path), &self.signature))
+        let signed = |path: &str| is_signature(key, &self.text(request, path), &self.signature);
+        signed(request.path) || request.other_paths().iter().any(|path| signed(path))
     }
 
     fn text(&self, request: &Signed<'_>, path: &str) -> String {
@@ -110,19 +111,17 @@ impl Signed<'_> {
         }
     }
 
-    /// The path as it was sent, and as it looked before or after an HTTP library quoted its signs anew. All of them name
-    /// the same resource.
-    fn paths(&self) -> Vec<String> {
+    /// The path as it looked before or after an HTTP library quoted its signs anew. All of them name the same resource.
+    fn other_paths(&self) -> Vec<String> {
         const SIGNS: [(&str, &str); 6] =
             [("%27", "'"), ("%28", "("), ("%29", ")"), ("%2C", ","), ("%3D", "="), ("%24", "$")];
         let unquoted =
             SIGNS.iter().fold(self.path.to_owned(), |path, (quoted, sign)| path.replace(quoted, sign));
         let quotes_only = unquoted.replace('\'', "%27");
         let quoted = SIGNS.iter().fold(unquoted.clone(), |path, (quoted, sign)| path.replace(sign, quoted));
-        let mut paths = vec![self.path.to_owned()];
-        paths.extend(self.primary.map(str::to_owned));
+        let mut paths: Vec<String> = self.primary.map(str::to_owned).into_iter().collect();
         for other in [unquoted, quotes_only, quoted] {
-            if !paths.contains(&other) {
+            if other != self.path && !paths.contains(&other) {
                 paths.push(other);
             }
         }

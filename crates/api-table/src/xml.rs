@@ -68,7 +68,10 @@ impl Reader<'_> {
             return None;
         }
         let mut element = Element { name, ..Element::default() };
-        while !empty {
+        if empty {
+            return Some(element);
+        }
+        loop {
             let end = self.rest.find('<')?;
             element.text.push_str(&unescape(&self.rest[..end])?);
             self.rest = &self.rest[end..];
@@ -82,7 +85,6 @@ impl Reader<'_> {
                 false => element.children.push(self.element(depth + 1)?),
             }
         }
-        Some(element)
     }
 }
 
