@@ -31,6 +31,7 @@ pub struct Client {
 
 /// Who signs, and how.
 #[derive(Clone, Copy)]
+#[allow(dead_code)] // Not every test uses all of them.
 pub enum Signer<'a> {
     Key(&'a str),
     Lite,
@@ -81,6 +82,7 @@ impl Client {
         Client { api, env }
     }
 
+    #[allow(dead_code)]
     pub fn advance_ms(&self, ms: u64) {
         self.env.advance_ms(ms);
     }
