@@ -200,7 +200,7 @@ pub fn execute(context: &Context<'_>, table: &str) -> Result<Answer> {
         other => other.map_err(PageFailure::into_error)?,
     };
     let size: usize = found.iter().map(|row| row.document.len()).sum();
-    let _held = budget.hold(2 * size)?;
+    let held = budget.hold(2 * size)?;
     let mut body = Vec::with_capacity(2 * size + 256);
     let rendering = context.rendering();
     rendering.list(table.name(), &mut body, |out| {
@@ -218,7 +218,8 @@ pub fn execute(context: &Context<'_>, table: &str) -> Result<Answer> {
         let (partition, row) = next.encode(table.name());
         answer = answer.set(NEXT_PARTITION_KEY, partition).set(NEXT_ROW_KEY, row);
     }
-    drop(_held);
+    // From here on the server holds the body until it is sent.
+    drop(held);
     answer.budget = Some(budget);
     Ok(answer)
 }
@@ -246,7 +247,7 @@ impl Row {
 
     /// What rows are sorted by.
     fn keys(&self) -> (&str, &str) {
-        self.entity().map_or(("", ""), |entity| (entity.partition_key(), stored::id(entity.row_key())))
+        self.entity().map_or(("", ""), |entity| (entity.partition_key(), entity.id()))
     }
 
     fn position(&self) -> After {
@@ -296,16 +297,28 @@ struct Page<'a> {
 
 /// Rows, where the next page begins, and the charge.
 type Found = (Vec<Row>, Option<After>, f64);
+/// The same with the charge of each partition.
+type Merged = (Vec<Row>, Option<After>, Vec<(u32, f64)>);
 
 impl Page<'_> {
     fn read(&self, after: Option<&After>) -> Result<Found, PageFailure> {
         for _ in 0..ROUTES_MAX {
             match self.merged(after) {
                 Err(PageFailure::Moved) => {}
-                answered => return answered,
+                Err(failure) => return Err(failure),
+                Ok((rows, next, charges)) => return Ok((rows, next, self.charge(&charges))),
             }
         }
         Err(PageFailure::Moved)
+    }
+
+    /// Charges each partition for its part, once the page is there: what is begun anew is not paid twice.
+    fn charge(&self, charges: &[(u32, f64)]) -> f64 {
+        let partition = self.statement.partition_key.as_deref().map(key);
+        for (range, charge_ru) in charges {
+            self.table.charge_page(*range, RequestClass::default(), *charge_ru, partition.as_ref());
+        }
+        charges.iter().map(|(_, charge_ru)| charge_ru).sum()
     }
 
     /// The shares of the query: one where the partition is fixed, else all.
@@ -348,19 +361,19 @@ impl Page<'_> {
     }
 
     /// Rows of all shares, in the order of their keys. Each holds rows of its own; the smallest is taken.
-    fn merged(&self, after: Option<&After>) -> Result<Found, PageFailure> {
+    fn merged(&self, after: Option<&After>) -> Result<Merged, PageFailure> {
         let mut shares = self.shares(after)?;
         let several = shares.len() > 1;
         let ask = match several {
             true => (2 * self.rows / shares.len()).clamp(SHARE_ROWS_MIN, self.rows.max(SHARE_ROWS_MIN)),
             false => self.rows,
         };
-        let (mut rows, mut charge_ru, mut bytes) = (Vec::with_capacity(self.rows.min(64)), 0.0, 0);
+        let (mut rows, mut charges, mut bytes) = (Vec::with_capacity(self.rows.min(64)), Vec::new(), 0);
         let mut held = Vec::new();
         loop {
             for share in &mut shares {
                 while share.rows.is_empty() && share.next.is_some() {
-                    charge_ru += self.fill(share, ask, &mut held)?;
+                    charges.push((share.range, self.fill(share, ask, &mut held)?));
                 }
             }
             let least = shares
@@ -371,10 +384,10 @@ impl Page<'_> {
                 || bytes >= PAGE_BYTES_MAX
                 || (!rows.is_empty() && Instant::now() >= self.deadline);
             match least {
-                None => return Ok((rows, None, charge_ru)),
+                None => return Ok((rows, None, charges)),
                 Some(_) if full => {
                     let next = rows.last().map(Row::position);
-                    return Ok((rows, next, charge_ru));
+                    return Ok((rows, next, charges));
                 }
                 Some(share) => {
                     if let Some(row) = share.rows.pop_front() {
@@ -427,8 +440,6 @@ impl Page<'_> {
             found.extend(Row::parse(text));
         })?;
         held.push(self.budget.hold(2 * bytes).map_err(|exceeded| PageFailure::Refused(exceeded.into()))?);
-        let partition = self.statement.partition_key.as_deref().map(key);
-        self.table.charge_page(share.range, class, page.charge_ru, partition.as_ref());
         share.rows = found;
         share.next = page.next.map_or(Next::End, |next| Next::At(Some(next)));
         Ok(page.charge_ru)

@@ -32,14 +32,6 @@ impl Metadata {
             _ => Metadata::Minimal,
         }
     }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Metadata::None => "nometadata",
-            Metadata::Minimal => "minimalmetadata",
-            Metadata::Full => "fullmetadata",
-        }
-    }
 }
 
 /// What an answer is written for.

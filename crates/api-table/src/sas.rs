@@ -7,6 +7,7 @@
 //!
 //! A signature that names a stored policy (`si`) takes from it what it does not say itself.
 
+use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use base64::Engine;
@@ -56,15 +57,14 @@ impl KeyRange {
     }
 
     pub fn holds(&self, partition_key: &str, row_key: &str) -> bool {
-        let after = self.start.as_ref().is_none_or(|(start, row)| {
-            partition_key > start.as_str()
-                || partition_key == start && row.as_ref().is_none_or(|row| row_key >= row.as_str())
-        });
-        let before = self.end.as_ref().is_none_or(|(end, row)| {
-            partition_key < end.as_str()
-                || partition_key == end && row.as_ref().is_none_or(|row| row_key <= row.as_str())
-        });
-        after && before
+        // By code units, as filters compare them.
+        let compare = |left: &str, right: &str| left.encode_utf16().cmp(right.encode_utf16());
+        let place = |(partition, row): &(String, Option<String>)| {
+            let by_row = |row: &String| compare(row_key, row);
+            compare(partition_key, partition).then_with(|| row.as_ref().map_or(Ordering::Equal, by_row))
+        };
+        self.start.as_ref().is_none_or(|start| place(start).is_ge())
+            && self.end.as_ref().is_none_or(|end| place(end).is_le())
     }
 }
 

@@ -36,7 +36,7 @@ use crate::shared_key::{Authorization, Signed};
 use crate::{account_properties, batch, cors, entities, query, tables};
 
 /// Largest body: a batch of storage.
-pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024 + 64 * 1024;
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The version of the protocol that answers name.
 const VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
@@ -136,12 +136,23 @@ impl<'a> Context<'a> {
 
     /// An answer of JSON at the level that was asked for.
     pub fn json(&self, status: StatusCode, body: Vec<u8>) -> Answer {
-        let level = self.metadata.name();
-        let kind = match self.dialect {
-            Dialect::Cosmos => format!("application/json;odata={level}"),
-            Dialect::Storage => format!("application/json;odata={level};streaming=true;charset=utf-8"),
+        let kind = match (self.dialect, self.metadata) {
+            (Dialect::Cosmos, Metadata::None) => "application/json;odata=nometadata",
+            (Dialect::Cosmos, Metadata::Minimal) => "application/json;odata=minimalmetadata",
+            (Dialect::Cosmos, Metadata::Full) => "application/json;odata=fullmetadata",
+            (Dialect::Storage, Metadata::None) => {
+                "application/json;odata=nometadata;streaming=true;charset=utf-8"
+            }
+            (Dialect::Storage, Metadata::Minimal) => {
+                "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
+            }
+            (Dialect::Storage, Metadata::Full) => {
+                "application/json;odata=fullmetadata;streaming=true;charset=utf-8"
+            }
         };
-        Answer { body, ..Answer::new(status).set(CONTENT_TYPE, kind) }
+        let mut answer = Answer::new(status);
+        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        Answer { body, ..answer }
     }
 
     pub fn account(&self) -> &'a Arc<Account> {

@@ -108,9 +108,16 @@ impl<'a> StoredEntity<'a> {
         self.0.get(PARTITION_KEY).and_then(Raw::as_str).unwrap_or_default()
     }
 
+    /// By the id, under which the entity is found and sorted, whatever another API has written to `$id`.
     pub fn row_key(self) -> &'a str {
-        let named = self.0.get(ROW_KEY).and_then(Raw::as_str);
-        named.or_else(|| self.0.get("id").and_then(Raw::as_str)).unwrap_or_default()
+        match self.id() {
+            EMPTY_ROW_KEY => "",
+            id => id,
+        }
+    }
+
+    pub fn id(self) -> &'a str {
+        self.0.get("id").and_then(Raw::as_str).unwrap_or_default()
     }
 
     pub fn property(self, name: &str) -> Option<EdmValue<'a>> {

@@ -22,7 +22,16 @@ pub fn of_item(item: &Item) -> u64 {
 
 /// The etag of a time.
 pub fn etag(ticks: u64) -> String {
-    format!("W/\"datetime'{}'\"", date_time::text(ticks).replace(':', "%3A"))
+    let mut etag = String::with_capacity(48);
+    etag.push_str("W/\"datetime'");
+    for char in date_time::text(ticks).chars() {
+        match char {
+            ':' => etag.push_str("%3A"),
+            char => etag.push(char),
+        }
+    }
+    etag.push_str("'\"");
+    etag
 }
 
 /// Whether a condition names the version of this time. Some clients send the etag with its colons as they are.
