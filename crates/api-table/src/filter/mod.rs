@@ -8,6 +8,8 @@
 //! An expression is true or false, never undefined: a comparison with a property that is missing, or of another type, is
 //! false, and its negation is true.
 
+#[cfg(test)]
+mod model_tests;
 mod parse;
 mod sql;
 
