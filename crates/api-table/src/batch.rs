@@ -45,7 +45,7 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
         ));
     }
     if !batch.changeset {
-        return query_alone(context, &batch.operations[0]);
+        return query_alone(context, &batch.operations[0]).await;
     }
     match changeset(context, &batch.operations).await {
         Ok(answer) => Ok(answer),
@@ -76,7 +76,7 @@ fn target<'o>(context: &Context<'_>, operation: &'o Operation<'_>) -> Result<(Ac
     Ok((action, resource, params))
 }
 
-fn query_alone(context: &Context<'_>, operation: &Operation<'_>) -> Result<Answer> {
+async fn query_alone(context: &Context<'_>, operation: &Operation<'_>) -> Result<Answer> {
     let (action, resource, params) = target(context, operation)?;
     let accept = operation.headers.get("accept").and_then(|accept| accept.to_str().ok());
     let inner = Context {
@@ -89,7 +89,7 @@ fn query_alone(context: &Context<'_>, operation: &Operation<'_>) -> Result<Answe
     };
     let answered = match (action, &resource) {
         (Action::QueryEntities, Resource::Entities(table)) => query::execute(&inner, table),
-        (Action::ReadEntity, Resource::Entity(name)) => entities::read(&inner, name),
+        (Action::ReadEntity, Resource::Entity(name)) => entities::read(&inner, name).await,
         _ => return Err(TableError::new(Code::InvalidInput, "A batch without changeset holds one query.")),
     };
     let (part, charge_ru, budget) = match answered {
@@ -200,7 +200,7 @@ async fn commit(table: &Arc<Container>, changes: &[Change<'_>]) -> Result<(Vec<O
         let mut again = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
             let Attempt { write, again: bound } =
-                change.attempt(table).map_err(|error| error.of_operation(index))?;
+                change.attempt(table).await.map_err(|error| error.of_operation(index))?;
             writes.push(write);
             again.push(bound);
         }

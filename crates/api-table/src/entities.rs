@@ -131,7 +131,7 @@ impl<'a> Change<'a> {
     }
 
     /// The write to try next. What it depends on is read now.
-    pub fn attempt(&self, table: &Arc<Container>) -> Result<Attempt> {
+    pub async fn attempt(&self, table: &Arc<Container>) -> Result<Attempt> {
         let write = |operation, again| Attempt { write: Write::new(operation), again };
         let named = self.if_match.filter(|condition| condition.trim() != "*");
         let merges = matches!(self.action, Action::MergeEntity | Action::InsertOrMergeEntity);
@@ -147,7 +147,8 @@ impl<'a> Change<'a> {
                 false,
             ));
         }
-        let present = match table.read_item(&key(&self.partition_key), &self.id(), &ReadOptions::default()) {
+        let read = table.read_item(&key(&self.partition_key), &self.id(), &ReadOptions::default()).await;
+        let present = match read {
             Ok(reply) => Some(reply.item),
             Err(error) if error.kind == Kind::NotFound => None,
             Err(error) => return Err(TableError::of_entity(error)),
@@ -194,7 +195,7 @@ async fn carry_out(
 ) -> Result<(Option<Item>, f64)> {
     let key = key(&change.partition_key);
     for _ in 0..TRIES_MAX {
-        let Attempt { write, again } = change.attempt(table)?;
+        let Attempt { write, again } = change.attempt(table).await?;
         let written = match table.stored_bytes(&key, &write.operation) > ITEM_IN_PLACE_BYTES {
             true => context.lengthy(|| table.write_item(&key, write)),
             false => table.write_item(&key, write),
@@ -211,12 +212,12 @@ async fn carry_out(
     ))
 }
 
-pub fn read(context: &Context<'_>, name: &EntityName) -> Result<Answer> {
+pub async fn read(context: &Context<'_>, name: &EntityName) -> Result<Answer> {
     let table = tables::find(context.account(), &name.table, context.dialect)?;
     context.caller.permits_entity(&name.partition_key, &name.row_key)?;
     let id = stored::id(&name.row_key);
-    let read = table.read_item(&key(&name.partition_key), id, &ReadOptions::default());
-    let reply = read.map_err(TableError::of_entity)?;
+    let (key, options) = (key(&name.partition_key), ReadOptions::default());
+    let reply = table.read_item(&key, id, &options).await.map_err(TableError::of_entity)?;
     let entity =
         StoredEntity::of(reply.item.body()).ok_or_else(|| TableError::from(Code::ResourceNotFound))?;
     let ticks = timestamp::of_item(&reply.item);

@@ -149,8 +149,14 @@ impl TableError {
             }
             Kind::TooLarge => Code::EntityTooLarge,
             Kind::Throttled { .. } => Code::TooManyRequests,
-            Kind::BadRequest | Kind::PartitionKeyMismatch | Kind::FailedDependency => Code::InvalidInput,
-            Kind::Forbidden | Kind::PartitionFull => Code::InsufficientAccountPermissions,
+            Kind::BadRequest
+            | Kind::PartitionKeyMismatch
+            | Kind::PartitionKeyTooShort
+            | Kind::PartitionKeyTooLong
+            | Kind::FailedDependency => Code::InvalidInput,
+            Kind::Forbidden | Kind::PartitionFull | Kind::AccessDenied => {
+                Code::InsufficientAccountPermissions
+            }
             Kind::MethodNotAllowed => Code::MethodNotAllowed,
             Kind::RangeGone
             | Kind::SessionAhead
@@ -158,6 +164,7 @@ impl TableError {
             | Kind::WritesStopped
             | Kind::NoRoom
             | Kind::Unavailable => Code::ServerBusy,
+            Kind::OutcomeUnknown => Code::OperationTimedOut,
             Kind::Internal => Code::InternalError,
         };
         let retry_after_ms = match error.kind {

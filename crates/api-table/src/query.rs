@@ -14,8 +14,8 @@ use orrery_engine::{
     Container, Costs, Item, Kind, PartitionQuery, QueryFailure, QueryLimits, QueryPosition, RequestClass,
     Scope, SystemProperties,
 };
-use orrery_model::{Number, ParseOptions, Raw, Value, parse_json};
-use orrery_query::{Prepared, SortPosition};
+use orrery_model::{Number, Raw, Value};
+use orrery_query::{Prepared, SortPosition, StoredForm};
 use quick_cache::sync::Cache;
 
 use crate::continuation::After;
@@ -55,6 +55,10 @@ const STATEMENT_BYTES_MAX: usize = 1024;
 pub struct TableSystem;
 
 impl SystemProperties for TableSystem {
+    fn to_shared(&self) -> Arc<dyn SystemProperties> {
+        Arc::new(TableSystem)
+    }
+
     fn count(&self) -> usize {
         2
     }
@@ -233,8 +237,7 @@ struct Row {
 
 impl Row {
     /// `None` for items that are no entities.
-    fn parse(text: &[u8]) -> Option<Row> {
-        let document = parse_json(text, &ParseOptions::default()).ok()?;
+    fn of(document: Vec<u8>) -> Option<Row> {
         let raw = Raw::document(&document).ok()?;
         StoredEntity::of(raw)?;
         let ticks = raw.get("_etag").and_then(Raw::as_str).and_then(|ticks| ticks.parse().ok())?;
@@ -408,7 +411,7 @@ impl Page<'_> {
     ) -> Result<f64, PageFailure> {
         let class = RequestClass::default();
         let refused = |error| PageFailure::from(QueryFailure::Engine(error));
-        self.table.admit_page(share.range, class).map_err(|(error, _)| refused(error))?;
+        self.table.admit_page(share.range, class).map_err(refused)?;
         let span = self.table.span_of(&share.scope).map_err(refused)?;
         let from = match &share.next {
             Next::At(from) => from.clone(),
@@ -429,15 +432,20 @@ impl Page<'_> {
             session: &[],
             held: None,
             system: &TableSystem,
+            format: &StoredForm,
             timed: false,
             explained: false,
             tuning: Costs::default(),
         };
         let mut found = VecDeque::new();
         let mut bytes = 0;
-        let page = self.table.query_page(&share.scope, &query, &mut |text| {
-            bytes += text.len();
-            found.extend(Row::parse(text));
+        let page = self.table.query_page(&share.scope, &query, &mut |row| {
+            let mut document = Vec::new();
+            row.write(&mut document)?;
+            let length = document.len();
+            bytes += length;
+            found.extend(Row::of(document));
+            Ok(length)
         })?;
         held.push(self.budget.hold(2 * bytes).map_err(|exceeded| PageFailure::Refused(exceeded.into()))?);
         share.rows = found;

@@ -573,7 +573,7 @@ async fn dispatch(context: &Context<'_>, resource: &Resource) -> Result<Answer> 
         (Action::DeleteTable, Resource::Table(table)) => tables::delete(context, table).await,
         (Action::ReadPolicies, Resource::Entities(table)) => tables::read_policies(context, table),
         (Action::SetPolicies, Resource::Entities(table)) => tables::set_policies(context, table).await,
-        (Action::ReadEntity, Resource::Entity(name)) => entities::read(context, name),
+        (Action::ReadEntity, Resource::Entity(name)) => entities::read(context, name).await,
         (Action::QueryEntities, Resource::Entities(table)) => query::execute(context, table),
         (Action::InsertEntity, Resource::Entities(table)) => entities::insert(context, table).await,
         (

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use orrery_engine::{Container, ContainerDefinition, KeyKinds, Kind, Operation, ReadOptions, Ref, Write};
+use orrery_engine::{
+    Container, ContainerDefinition, KeyKinds, Kind, Operation, ReadOptions, Ref, Write, block_on,
+};
 use orrery_model::{DocWriter, KeyComponent, PartitionKey, Raw};
 use serde_json::json;
 
@@ -32,10 +34,10 @@ fn container(service: &TableService) -> Option<Arc<Container>> {
     database.container(Ref::Name(SERVICE_CONTAINER)).ok()
 }
 
-/// A kept text; `None` where nothing was set.
+/// A kept text; `None` where nothing was set. Waits for it on the caller's thread where its partition is elsewhere.
 pub fn read(service: &TableService, owner: &str, id: &str) -> Result<Option<String>> {
     let Some(container) = container(service) else { return Ok(None) };
-    match container.read_item(&key(owner), id, &ReadOptions::default()) {
+    match block_on(container.read_item(&key(owner), id, &ReadOptions::default())) {
         Ok(reply) => Ok(reply.item.body().get(TEXT).and_then(Raw::as_str).map(str::to_owned)),
         Err(error) if matches!(error.kind, Kind::NotFound | Kind::OwnerNotFound) => Ok(None),
         Err(error) => Err(TableError::of_entity(error)),
