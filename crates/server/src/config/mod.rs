@@ -12,6 +12,7 @@
 //!
 //! Deliberately missing: reloading while running, and settings that only one of the places understands.
 
+mod api_listen;
 pub mod file;
 pub mod settings;
 pub mod values;
@@ -22,6 +23,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use api_listen::ApiListen;
 pub use settings::{SETTINGS, Setting};
 
 use orrery_api_nosql::CrossPartition;
@@ -36,6 +38,7 @@ pub const ENVIRONMENT_PREFIX: &str = "ORRERY_";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub listen: Vec<SocketAddr>,
+    pub table_listen: ApiListen,
     pub data_dir: PathBuf,
     /// In memory; gone when the process ends.
     pub ephemeral: bool,
@@ -237,17 +240,29 @@ fn check_whole(config: &Config, sources: &BTreeMap<&str, Source>) -> Result<(), 
         memory::check(config).map_err(ConfigError)?;
     }
     if config.keys.well_known()
-        && let Some(open) = config.listen.iter().find(|address| !address.ip().is_loopback())
+        && let Some((flag, open)) =
+            listened(config).into_iter().find(|(_, address)| !address.ip().is_loopback())
     {
         return Err(ConfigError(format!(
             "refusing to listen on {open} with the well-known emulator key: anyone who reaches this address could read \
              and change everything.\nMake a key of your own and start again with it:\n\n    \
-             export ORRERY_KEY=$(orrery key new)\n    orrery serve --listen {open}\n\n\
-             or listen on loopback only: --listen 127.0.0.1:{}",
+             export ORRERY_KEY=$(orrery key new)\n    orrery serve --{flag} {open}\n\n\
+             or listen on loopback only: --{flag} 127.0.0.1:{}",
             open.port()
         )));
     }
     Ok(())
+}
+
+/// Every address that somebody named, with the name of the setting.
+fn listened(config: &Config) -> Vec<(&'static str, SocketAddr)> {
+    let own = |flag: &'static str, listen: &ApiListen| match listen {
+        ApiListen::At(addresses) => addresses.iter().map(|address| (flag, *address)).collect(),
+        ApiListen::Usual | ApiListen::Off => Vec::new(),
+    };
+    let mut all: Vec<_> = config.listen.iter().map(|address| ("listen", *address)).collect();
+    all.extend(own("table-listen", &config.table_listen));
+    all
 }
 
 #[cfg(test)]

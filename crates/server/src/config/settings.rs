@@ -10,7 +10,8 @@ use orrery_engine::{ConsistencyLevel, Durability};
 
 use super::values::{address, choice, duration, key, number, size_bytes, switch};
 use super::{
-    Config, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, Source, TlsMode,
+    ApiListen, Config, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, Source,
+    TlsMode,
 };
 
 use crate::memory;
@@ -87,6 +88,15 @@ pub const SETTINGS: &[Setting] = &[
             config.listen = texts.iter().map(|text| address(text)).collect::<Result<_, _>>()?;
             if config.listen.is_empty() { Err("no address given; allowed: IP:PORT".into()) } else { Ok(()) }
         },
+    },
+    Setting {
+        name: "table-listen",
+        value: "ADDR|off",
+        default: "port 8902 beside the first --listen",
+        repeats: true,
+        group: PLACE,
+        help: "Address of the Table API's own port; on the shared one it is served under /ACCOUNT/ too; may be repeated",
+        set: |config, texts| put(&mut config.table_listen, ApiListen::parse(texts)),
     },
     Setting {
         name: "data-dir",
@@ -528,6 +538,7 @@ pub const SETTINGS: &[Setting] = &[
 pub fn defaults() -> Config {
     Config {
         listen: vec![([127, 0, 0, 1], 8081).into()],
+        table_listen: ApiListen::default(),
         data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
         ephemeral: false,
         keys: Keys {

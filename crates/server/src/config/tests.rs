@@ -22,6 +22,7 @@ fn flag_beats_environment_beats_file_beats_default() {
     #[rustfmt::skip]
     let table: Vec<(&str, [&str; 3], Show)> = vec![
         ("listen", ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"], |c| c.listen[0].to_string()),
+        ("table-listen", ["127.0.0.1:1", "off", "127.0.0.1:3"], |c| match &c.table_listen { ApiListen::At(at) => at[0].to_string(), other => format!("{other:?}").to_lowercase() }),
         ("data-dir", ["/a", "/b", "/c"], |c| c.data_dir.display().to_string()),
         ("ephemeral", ["true", "false", "true"], |c| c.ephemeral.to_string()),
         ("durability", ["relaxed", "strict", "relaxed"], |c| format!("{:?}", c.durability).to_lowercase()),
@@ -131,6 +132,8 @@ fn the_well_known_key_stays_on_loopback() {
         "a second door with the public key is as open"
     );
     assert!(resolve(&given(&[("listen", "[::1]:0")]), &none, &none).is_ok());
+    let tables = resolve(&given(&[("table-listen", "0.0.0.0:8902")]), &none, &none).unwrap_err().0;
+    assert!(tables.contains("--table-listen 127.0.0.1:8902"), "{tables}");
 }
 
 #[test]
