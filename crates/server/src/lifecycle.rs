@@ -8,13 +8,15 @@ use anyhow::{Context, Result};
 use orrery_engine::Durability;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::{Config, LogFormat, TlsMode};
+use crate::config::{ApiListen, Config, LogFormat, TlsMode};
 use crate::limits::POLLS_BETWEEN_EVENTS;
 use crate::log::{self, LogSink};
 use crate::open_files;
 use crate::server::{Bound, Server};
 use crate::service;
 
+/// Where the emulator has its Table API.
+const TABLE_PORT: u16 = 8902;
 /// Exit code of a second signal, as shells use for an interrupted program.
 const EXIT_INTERRUPTED: i32 = 130;
 
@@ -51,9 +53,12 @@ pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
 async fn run(config: &Config, sink: &LogSink) -> Result<()> {
     let mut signals = Signals::new()?;
     let bound = Bound::new(&config.listen, "listen")?;
-    let (api, backend) = service::open(config)?;
-    let server = Server::new(bound, config, api, Arc::clone(&backend), sink.clone());
-    announce(config, server.addresses())?;
+    let tables_bound = bound_api(&config.table_listen, TABLE_PORT, "table-listen", &config.listen)?;
+    let tables_at = tables_bound.addresses.clone();
+    let service::Served { main, tables, backend } = service::open(config)?;
+    let server =
+        Server::new(bound, config, main, Arc::clone(&backend), sink.clone()).with_port(tables_bound, tables);
+    announce(config, server.addresses(), &tables_at)?;
     let unfinished = server.run(async {
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping; a second signal stops at once");
@@ -69,6 +74,18 @@ async fn run(config: &Config, sink: &LogSink) -> Result<()> {
     backend.close().context("cannot close the store")?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Binds the port of an api. The usual one may be taken by a server that was here first; the api is on the shared port too, so
+/// that costs a warning. One that somebody named must be free.
+fn bound_api(listen: &ApiListen, usual_port: u16, flag: &str, shared: &[SocketAddr]) -> Result<Bound> {
+    match Bound::new(&listen.addresses(usual_port, shared), flag) {
+        Err(error) if *listen == ApiListen::Usual => {
+            tracing::warn!(error = format!("{error:#}"), "going on without a port of its own for an API");
+            Ok(Bound::default())
+        }
+        bound => bound,
+    }
 }
 
 struct Signals {
@@ -94,10 +111,10 @@ impl Signals {
 }
 
 /// The start-up block on stdout: for people, or as one JSON object for scripts.
-fn announce(config: &Config, addresses: &[SocketAddr]) -> Result<()> {
+fn announce(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> Result<()> {
     let text = match config.log.format {
-        LogFormat::Text => block(config, addresses),
-        LogFormat::Json => json_line(config, addresses),
+        LogFormat::Text => block(config, addresses, tables),
+        LogFormat::Json => json_line(config, addresses, tables),
     };
     let mut stdout = std::io::stdout().lock();
     // Somebody who closed stdout does not want to read it.
@@ -108,7 +125,7 @@ fn announce(config: &Config, addresses: &[SocketAddr]) -> Result<()> {
     Ok(())
 }
 
-fn block(config: &Config, addresses: &[SocketAddr]) -> String {
+fn block(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> String {
     let schemes: &[&str] = match config.tls {
         TlsMode::Optional => &["http", "https"],
         TlsMode::Required => &["https"],
@@ -119,6 +136,10 @@ fn block(config: &Config, addresses: &[SocketAddr]) -> String {
     for address in addresses {
         let urls: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://{address}")).collect();
         row("listening on", urls.join("  "));
+    }
+    for address in tables {
+        let urls: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://{address}")).collect();
+        row("tables on", urls.join("  "));
     }
     match config.ephemeral {
         true => row("store", "memory (gone when the server stops)".into()),
@@ -143,17 +164,28 @@ fn block(config: &Config, addresses: &[SocketAddr]) -> String {
                 let (scheme, key) = (schemes[0], &config.keys.primary);
                 row("connect with", format!("AccountEndpoint={scheme}://{address}/;AccountKey={key};"));
             }
+            // By name: clients take a server at an address for storage's, and one at a name for Cosmos DB.
+            if let Some(port) = tables.first().map(SocketAddr::port) {
+                let (scheme, key, name) = (schemes[0], &config.keys.primary, &config.account_name);
+                row(
+                    "tables with",
+                    format!(
+                        "DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};TableEndpoint={scheme}://localhost:{port}/{name};"
+                    ),
+                );
+            }
         }
         false => row("key", "as configured".into()),
     }
     text
 }
 
-fn json_line(config: &Config, addresses: &[SocketAddr]) -> String {
+fn json_line(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> String {
     let line = serde_json::json!({
         "message": "listening on",
         "version": env!("CARGO_PKG_VERSION"),
         "listen": addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
+        "table_listen": tables.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "tls": match config.tls { TlsMode::Optional => "optional", TlsMode::Required => "required", TlsMode::Off => "off" },
         "store": if config.ephemeral { "memory" } else { "embedded" },
         "data_dir": (!config.ephemeral).then(|| config.data_dir.display().to_string()),
@@ -198,13 +230,15 @@ mod tests {
     #[test]
     fn the_block_says_where_what_and_with_which_key() {
         let config = Config { data_dir: "/data".into(), ..defaults() };
-        let text = block(&config, &["127.0.0.1:4711".parse().unwrap()]);
+        let text = block(&config, &["127.0.0.1:4711".parse().unwrap()], &["127.0.0.1:4712".parse().unwrap()]);
         for part in [
             "http://127.0.0.1:4711  https://127.0.0.1:4711",
             "embedded, in /data",
             "strict",
             "throttling    off",
             "AccountEndpoint=http://127.0.0.1:4711/",
+            "tables on     http://127.0.0.1:4712  https://127.0.0.1:4712",
+            "TableEndpoint=http://localhost:4712/",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
@@ -214,14 +248,17 @@ mod tests {
     fn a_key_of_ones_own_is_not_printed() {
         let mut config = Config { ephemeral: true, ..defaults() };
         config.keys.primary = "c2VjcmV0IHNlY3JldCBzZWNyZXQ=".into();
-        for text in [block(&config, &["127.0.0.1:1".parse().unwrap()]), json_line(&config, &[])] {
+        for text in [
+            block(&config, &["127.0.0.1:1".parse().unwrap()], &["127.0.0.1:2".parse().unwrap()]),
+            json_line(&config, &[], &[]),
+        ] {
             assert!(!text.contains("c2VjcmV0"), "{text}");
         }
     }
 
     #[test]
     fn the_json_line_is_one_object() {
-        let line = json_line(&defaults(), &["[::1]:8081".parse().unwrap()]);
+        let line = json_line(&defaults(), &["[::1]:8081".parse().unwrap()], &[]);
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line.lines().count(), value["listen"][0].as_str()), (1, Some("[::1]:8081")));
     }

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use orrery_api::Either;
 use orrery_api_nosql::{AccountKeys, CLOCK_SKEW_S_DEFAULT, OPERATIONS, ScriptLimits, Service, ServiceConfig};
-use orrery_api_table::{DialectChoice, TableConfig, TableKeys, TableService};
+use orrery_api_table::{TableConfig, TableKeys, TableService};
 use orrery_budget::MemoryPool;
 use orrery_engine::faults::Set;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
@@ -23,10 +23,18 @@ use crate::metrics::StoreFigures;
 use crate::partition_metrics;
 
 /// The apis of the main port: tables in path style, under the account's name; everything else is the NoSQL API's.
-pub type MainApi = Either<TableService, Service>;
+pub type MainApi = Either<Arc<TableService>, Service>;
+
+/// What a server serves.
+pub struct Served {
+    pub main: Apis<MainApi>,
+    /// The Table API for a port of its own.
+    pub tables: Apis<Arc<TableService>>,
+    pub backend: SharedBackend,
+}
 
 /// Opens the store and the account in it, and makes the apis that serve it.
-pub fn open(config: &Config) -> Result<(Apis<MainApi>, SharedBackend)> {
+pub fn open(config: &Config) -> Result<Served> {
     let store: Arc<dyn Store> = match config.ephemeral {
         true => Arc::new(MemoryStore::default()),
         false => Arc::new(open_directory(config)?),
@@ -58,8 +66,13 @@ pub fn open(config: &Config) -> Result<(Apis<MainApi>, SharedBackend)> {
     if let Some(path) = &config.faults {
         account.faults().replace(read_faults(path)?);
     }
+    let tables = Arc::new(tables);
     let limit_bytes = config.memory_limit_bytes;
-    Ok((Apis::http(Either(tables, service)), Arc::new(Opened { account, store, memory, limit_bytes })))
+    Ok(Served {
+        main: Apis::http(Either(tables.clone(), service)),
+        tables: Apis::http(tables),
+        backend: Arc::new(Opened { account, store, memory, limit_bytes }),
+    })
 }
 
 /// The part of the cache that columns may take; blocks and items have the rest.
@@ -125,7 +138,7 @@ fn table_config(config: &Config, memory: Arc<MemoryPool>) -> Result<TableConfig>
             read_only: keys([readonly.as_ref(), secondary_readonly.as_ref()])?,
         },
         development: config.keys.well_known(),
-        dialect: DialectChoice::Auto,
+        dialect: config.table_dialect,
         clock_skew_s: CLOCK_SKEW_S_DEFAULT,
         query_page_time: config.query_page_time,
         request_time: config.request_timeout,

@@ -28,6 +28,7 @@ pub use settings::{SETTINGS, Setting};
 
 use orrery_api_nosql::CrossPartition;
 pub use orrery_api_nosql::EMULATOR_KEY;
+use orrery_api_table::DialectChoice;
 use orrery_engine::{ConsistencyLevel, Durability};
 
 use crate::memory;
@@ -39,6 +40,7 @@ pub const ENVIRONMENT_PREFIX: &str = "ORRERY_";
 pub struct Config {
     pub listen: Vec<SocketAddr>,
     pub table_listen: ApiListen,
+    pub table_dialect: DialectChoice,
     pub data_dir: PathBuf,
     /// In memory; gone when the process ends.
     pub ephemeral: bool,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use orrery_api_nosql::CrossPartition;
+use orrery_api_table::DialectChoice;
 use orrery_engine::{ConsistencyLevel, Durability};
 
 use super::values::{address, choice, duration, key, number, size_bytes, switch};
@@ -97,6 +98,27 @@ pub const SETTINGS: &[Setting] = &[
         group: PLACE,
         help: "Address of the Table API's own port; on the shared one it is served under /ACCOUNT/ too; may be repeated",
         set: |config, texts| put(&mut config.table_listen, ApiListen::parse(texts)),
+    },
+    Setting {
+        name: "table-dialect",
+        value: "HOW",
+        default: "auto",
+        repeats: false,
+        group: LIMITS,
+        help: "Whose rules and errors the Table API has: cosmos; storage; auto: storage's for clients that call the server by an address instead of a name, or as storage's emulator",
+        set: |config, texts| {
+            put(
+                &mut config.table_dialect,
+                choice(
+                    last(texts)?,
+                    &[
+                        ("cosmos", DialectChoice::Cosmos),
+                        ("storage", DialectChoice::Storage),
+                        ("auto", DialectChoice::Auto),
+                    ],
+                ),
+            )
+        },
     },
     Setting {
         name: "data-dir",
@@ -539,6 +561,7 @@ pub fn defaults() -> Config {
     Config {
         listen: vec![([127, 0, 0, 1], 8081).into()],
         table_listen: ApiListen::default(),
+        table_dialect: DialectChoice::default(),
         data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
         ephemeral: false,
         keys: Keys {
