@@ -26,8 +26,17 @@ fn value() -> impl Strategy<Value = EdmValue<'static>> {
         (-3..4i32).prop_map(EdmValue::Int32),
         prop_oneof![-3..4i64, Just(i64::MIN), Just(i64::MAX), Just(-100), Just(100)]
             .prop_map(EdmValue::Int64),
-        prop_oneof![Just(-2.5), Just(0.0), Just(1.0), Just(2.5), Just(f64::NAN), Just(1e30)]
-            .prop_map(EdmValue::Double),
+        prop_oneof![
+            Just(-2.5),
+            Just(0.0),
+            Just(1.0),
+            Just(2.5),
+            Just(f64::NAN),
+            Just(1e30),
+            Just(f64::INFINITY),
+            Just(f64::NEG_INFINITY)
+        ]
+        .prop_map(EdmValue::Double),
         (0..3u64).prop_map(|n| EdmValue::DateTime(TICKS + n)),
         (0..2u8).prop_map(|n| EdmValue::Guid(format!("00000000-0000-0000-0000-00000000000{n}").into())),
         prop_oneof![Just("AAE="), Just("AQ==")].prop_map(|text| EdmValue::Binary(text.into())),
@@ -41,7 +50,7 @@ fn literal() -> impl Strategy<Value = Literal> {
             EdmValue::Boolean(value) => Literal::Boolean(value),
             EdmValue::Int32(value) => Literal::Integer(i64::from(value)),
             EdmValue::Int64(value) => Literal::Integer(value),
-            EdmValue::Double(value) if value.is_nan() => return None,
+            EdmValue::Double(value) if !value.is_finite() => return None,
             EdmValue::Double(value) => Literal::Double(value),
             EdmValue::DateTime(ticks) => Literal::DateTime(ticks),
             EdmValue::Guid(text) => Literal::Guid(text.into_owned()),
@@ -125,6 +134,11 @@ fn holds(filter: &Filter, row_key: &str, properties: &Properties) -> bool {
                 "Timestamp" => Some(EdmValue::DateTime(TICKS)),
                 name => properties.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()),
             };
+            // A double that is no number is unequal to every number.
+            let numeric = matches!(value, Literal::Integer(_) | Literal::Double(_));
+            if numeric && matches!(found, Some(EdmValue::Double(found)) if found.is_nan()) {
+                return *operator == Operator::NotEqual;
+            }
             let Some(order) = found.and_then(|found| compares(&found, value)) else { return false };
             match operator {
                 Operator::Equal => order.is_eq(),

@@ -5,7 +5,7 @@
 //! | `PartitionKey eq 'p'` | `c["$pk"] = "p"` |
 //! | `RowKey ge 'a'` | `c.id >= "a"` |
 //! | `Name eq 'x'` | `c.Name["$t"] = 2 AND c.Name["$v"] = "x"` |
-//! | `Age gt 3` | `c.Age["$v"] > 3 OR (c.Age["$t"] = 18 AND c.Age["$v"] > "00…3")` |
+//! | `Age gt 3` | `c.Age["$v"] > 3 OR (c.Age["$t"] = 1 AND c.Age["$v"] = "Infinity") OR (c.Age["$t"] = 18 AND c.Age["$v"] > "00…3")` |
 //! | `Timestamp gt datetime'…'` | `c._ts >= seconds AND c._etag > "ticks"` |
 //! | `not (…)` | `NOT ((…) ?? false)` |
 //!
@@ -21,7 +21,7 @@ use orrery_sql::{
 
 use super::{Comparison, Filter, Literal, Operator};
 use crate::date_time::{TICKS_PER_S, UNIX_EPOCH_TICKS};
-use crate::edm::{EdmType, TYPE_MEMBER, VALUE_MEMBER, pad, stored_ticks};
+use crate::edm::{EdmType, TYPE_MEMBER, VALUE_MEMBER, pad, stored_ticks, unusual};
 use crate::errors::{Code, Result, TableError};
 use crate::stored;
 
@@ -158,11 +158,11 @@ fn compare(comparison: &Comparison) -> Result<Expr> {
         Literal::Binary(value) => typed(EdmType::Binary, binary(binary_op, held(), text(value))),
         Literal::Integer(value) => {
             let short = binary(binary_op, held(), integer(*value));
-            any(vec![numeric(*op, kind(), short), typed(EdmType::Int64, long(*op, *value, &held))])
+            any(vec![numeric(*op, kind(), held(), short), typed(EdmType::Int64, long(*op, *value, &held))])
         }
         Literal::Double(value) => {
             let short = binary(binary_op, held(), expr(ExprKind::Literal(SqlLiteral::Double(*value))));
-            let short = numeric(*op, kind(), short);
+            let short = numeric(*op, kind(), held(), short);
             match whole(*op, *value) {
                 Some((op, value)) => any(vec![short, typed(EdmType::Int64, long(op, value, &held))]),
                 None if *op == Operator::NotEqual => {
@@ -175,30 +175,33 @@ fn compare(comparison: &Comparison) -> Result<Expr> {
 }
 
 /// A comparison with a number. Only numbers are numbers, so their type need not be asked for, except by what is unequal.
-fn numeric(op: Operator, kind: Expr, test: Expr) -> Expr {
-    match op {
+/// Infinity is kept by its name.
+fn numeric(op: Operator, kind: Expr, held: Expr, test: Expr) -> Expr {
+    let infinity = match op {
+        Operator::Equal => return test,
         Operator::NotEqual => {
             let kinds = vec![integer(EdmType::Double.tag()), integer(EdmType::Int32.tag())];
             let of_kind = expr(ExprKind::In { needle: Box::new(kind), list: kinds, negated: false });
-            all(vec![of_kind, test])
+            return all(vec![of_kind, test]);
         }
-        _ => test,
-    }
+        Operator::Greater | Operator::GreaterOrEqual => f64::INFINITY,
+        Operator::Less | Operator::LessOrEqual => f64::NEG_INFINITY,
+    };
+    let is_double = binary(BinaryOp::Equal, kind, integer(EdmType::Double.tag()));
+    let is_infinite = binary(BinaryOp::Equal, held, text(unusual(infinity).unwrap_or_default()));
+    any(vec![test, all(vec![is_double, is_infinite])])
 }
 
 /// What a comparison of an integer with a double means among integers.
 fn whole(op: Operator, value: f64) -> Option<(Operator, i64)> {
-    // Doubles of this size are integers, or beyond all of them.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if value.abs() > EXACT {
-        let edge = if value > 0.0 { i64::MAX } else { i64::MIN };
-        return match op {
-            Operator::Equal | Operator::NotEqual => None,
-            // Long integers near the edge are told from one another by integers only.
-            op => Some((op, if value.abs() < 9.2e18 { value as i64 } else { edge })),
-        };
-    }
+    /// The first double beyond the long integers.
+    const EDGE: f64 = 9_223_372_036_854_775_808.0;
     match op {
+        Operator::Less | Operator::LessOrEqual if value >= EDGE => Some((Operator::LessOrEqual, i64::MAX)),
+        Operator::Greater | Operator::GreaterOrEqual if value < -EDGE => {
+            Some((Operator::GreaterOrEqual, i64::MIN))
+        }
+        _ if !(-EDGE..EDGE).contains(&value) => None,
         _ if value.fract() == 0.0 => Some((op, value as i64)),
         Operator::Equal | Operator::NotEqual => None,
         Operator::Greater | Operator::GreaterOrEqual => Some((Operator::GreaterOrEqual, value.ceil() as i64)),
@@ -343,10 +346,10 @@ mod tests {
 
     #[test]
     fn the_tree_is_the_query_that_people_would_write() {
-        let query = query(Some(&parse("PartitionKey eq 'p' and Age gt 3").unwrap())).unwrap();
+        let query = query(Some(&parse("PartitionKey eq 'p' and Age eq 3").unwrap())).unwrap();
         assert_eq!(
             query.to_string(),
-            r#"SELECT * FROM c WHERE ((c.$pk = "p") AND ((c.Age.$v > 3) OR ((c.Age.$t = 18) AND (c.Age.$v > "00000000000000000003")))) ORDER BY c.id"#
+            r#"SELECT * FROM c WHERE ((c.$pk = "p") AND ((c.Age.$v = 3) OR ((c.Age.$t = 18) AND (c.Age.$v = "00000000000000000003")))) ORDER BY c.id"#
         );
     }
 }
