@@ -84,6 +84,20 @@ const LANGUAGES: &[Language] = &[
         suite: |context, place| Ok(Task::new(context, place.work.join("debug/orrery-sdk-suite"))),
     },
     Language {
+        name: "tables/python",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
+        name: "tables/javascript",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_javascript,
+        suite: suite_javascript,
+    },
+    Language {
         name: "old/python",
         tools: PYTHON,
         schemes: BOTH,
