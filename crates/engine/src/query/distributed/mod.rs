@@ -56,6 +56,9 @@ const SHORT_PAGE_TIME: Duration = Duration::from_micros(200);
 /// again, handed over.
 const STEPS_IN_PLACE: u64 = 4_000;
 
+/// Steps of an answer that is known already.
+const FEW_STEPS: u64 = 64;
+
 /// How a query over several partitions is run.
 pub struct QueryOptions<'a> {
     pub session: &'a [(u32, u64)],
@@ -305,6 +308,18 @@ impl<'a> DistributedQuery<'a> {
         self.container.charge_page(share.range, self.options.class, charge_ru, key);
     }
 
+    /// What each of these pages may take in place. Where everything is wanted of many items, only what is known without looking
+    /// at them is: to give up halfway would be to do it twice.
+    fn steps_for(&self, asks: &[Ask<'_>]) -> u64 {
+        let left = STEPS_IN_PLACE.saturating_sub(steps_of(&self.insight.metrics));
+        if !self.options.gives_up || asks.iter().all(|ask| ask.rows <= SHORT_PAGE_ROWS) {
+            return left / asks.len().max(1) as u64;
+        }
+        let shares = &self.at_shares.shares;
+        let items: u64 = shares.iter().map(|share| self.container.usage_of_range(share.range).items).sum();
+        if items > STEPS_IN_PLACE / 4 { FEW_STEPS } else { left / shares.len().max(1) as u64 }
+    }
+
     /// Makes several pages: here as long as that is short, and then with the help of workers.
     fn ask_all(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
         let mut answers = Vec::with_capacity(asks.len());
@@ -366,8 +381,7 @@ impl Shares for DistributedQuery<'_> {
         for ask in asks {
             self.admit(ask.share)?;
         }
-        let left = STEPS_IN_PLACE.saturating_sub(steps_of(&self.insight.metrics));
-        self.steps = left / asks.len().max(1) as u64;
+        self.steps = self.steps_for(asks);
         let answers = match asks {
             [ask] => vec![self.ask(ask)],
             asks => self.ask_all(asks),
