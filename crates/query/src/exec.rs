@@ -432,15 +432,17 @@ impl<'p> Execution<'p> {
         let mut mark = Vec::new();
         if compiled.plan.distinct || compiled.marked {
             let key = canonical_key(&row);
-            if compiled.marked {
-                mark.clone_from(&key);
-            }
             if compiled.plan.distinct {
-                let size = key.len();
-                if !self.seen.insert(key) {
+                if self.seen.contains(&key) {
                     return Ok(Flow::More);
                 }
-                self.meter.take(size + ROW_OVERHEAD_BYTES)?;
+                self.meter.take(key.len() + ROW_OVERHEAD_BYTES)?;
+                if compiled.marked {
+                    mark.clone_from(&key);
+                }
+                self.seen.insert(key);
+            } else {
+                mark = key;
             }
         }
         let mut carried = Vec::with_capacity(compiled.carried.len());
