@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use orrery_budget::Exceeded;
-use orrery_engine::{Error as EngineError, Kind, QueryFailure};
+use orrery_engine::{DistributedFailure, Error as EngineError, Kind, QueryFailure};
 
 use crate::dialect::Dialect;
 
@@ -220,6 +220,17 @@ impl From<Exceeded> for TableError {
         match exceeded {
             Exceeded::Time | Exceeded::ClientGone => Code::OperationTimedOut.into(),
             _ => Code::ServerBusy.into(),
+        }
+    }
+}
+
+impl From<DistributedFailure> for TableError {
+    fn from(failure: DistributedFailure) -> TableError {
+        match failure {
+            DistributedFailure::Page(failure) => failure.into(),
+            DistributedFailure::Refused(error) => TableError::of_entity(error),
+            DistributedFailure::Merge(error) => TableError::new(Code::InvalidInput, error.to_string()),
+            DistributedFailure::Continuation => Code::InvalidInput.into(),
         }
     }
 }

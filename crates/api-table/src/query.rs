@@ -1,21 +1,22 @@
 //! Queries over the entities of a table: pages in the order of their keys.
 //!
 //! A filter that fixes the partition leads to one physical partition, where the index over the keys has its rows in order. Every other
-//! query asks all of them, each for the rows behind the last one that was delivered, and merges what they answer. A page
-//! is remembered by nothing but the keys of its last entity (see `continuation`).
+//! query asks all of them, each for the rows behind the last one that was delivered; the engine merges what they answer.
+//! A page is remembered by nothing but the keys of its last entity (see `continuation`).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderName, StatusCode};
 use orrery_budget::Budget;
+use orrery_engine::query::distributed::routed;
 use orrery_engine::{
-    Container, Costs, Item, Kind, PartitionQuery, QueryFailure, QueryLimits, QueryPosition, RequestClass,
-    Scope, SystemProperties,
+    Container, DistributedFailure, DistributedQuery, Item, QueryOptions, QueryPosition, Scope,
+    SystemProperties,
 };
 use orrery_model::{Number, Raw, Value};
-use orrery_query::{Prepared, SortPosition, StoredForm};
+use orrery_query::merge::{MergePlan, MergePosition, Merged, PageSize, SortedPosition};
+use orrery_query::{Prepared, Rows, SortPosition, StoredForm};
 use quick_cache::sync::Cache;
 
 use crate::continuation::After;
@@ -38,14 +39,8 @@ const PAGE_ROWS_MAX: usize = 1_000;
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most names of a selection.
 const SELECT_MAX: usize = 255;
-/// Steps of a page that are taken on the thread of its request.
-const STEPS_IN_PLACE: u64 = 4_000;
-/// Where items are larger than this on the average, a page is not begun on the thread of its request.
-const ITEM_IN_PLACE_BYTES: u64 = 128 * 1024;
-/// How often a page is begun anew because partitions were split or merged under it.
-const ROUTES_MAX: usize = 16;
-/// Rows that a partition is asked for at least, where several answer.
-const SHARE_ROWS_MIN: usize = 16;
+/// Partitions that are merged on the thread of the request, if that is short.
+const SHARES_IN_PLACE_MAX: usize = 8;
 /// Filters that are kept ready to run, and the longest text among them.
 const STATEMENTS_MAX: usize = 256;
 const STATEMENT_BYTES_MAX: usize = 1024;
@@ -84,7 +79,8 @@ pub struct Statements(Cache<String, Arc<Statement>>);
 
 /// A filter, ready to run.
 pub struct Statement {
-    prepared: Prepared,
+    prepared: Arc<Prepared>,
+    plan: MergePlan,
     partition_key: Option<String>,
 }
 
@@ -107,7 +103,8 @@ impl Statements {
             None => filter,
         };
         let partition_key = filter.as_ref().and_then(Filter::partition_key).map(str::to_owned);
-        let statement = Arc::new(Statement { prepared: filter::compile(filter.as_ref())?, partition_key });
+        let (prepared, plan) = filter::compile(filter.as_ref())?;
+        let statement = Arc::new(Statement { prepared: Arc::new(prepared), plan, partition_key });
         if is_kept {
             self.0.insert(text.to_owned(), statement.clone());
         }
@@ -187,34 +184,18 @@ pub fn execute(context: &Context<'_>, table: &str) -> Result<Answer> {
         context.params.get("NextRowKey"),
     )?;
     let budget = context.budget();
-    let deadline = Instant::now() + context.service.config.query_page_time;
-    let page = Page {
-        table: &table,
-        statement: &statement,
-        rows,
-        budget: &budget,
-        deadline,
-        steps: Some(STEPS_IN_PLACE),
-    };
-    let (found, next, charge_ru) = match page.read(after.as_ref()) {
-        // From the beginning: what was done so far is little.
-        Err(PageFailure::Lengthy) => context
-            .lengthy(|| Page { steps: None, ..page }.read(after.as_ref()))
-            .map_err(PageFailure::into_error)?,
-        other => other.map_err(PageFailure::into_error)?,
-    };
-    let size: usize = found.iter().map(|row| row.document.len()).sum();
+    let page = Page { context, table: &table, statement: &statement, rows, budget: &budget };
+    let Found { pages, next, charge_ru } = page.read(after.as_ref())?;
+    let size: usize = pages.iter().map(Rows::size_bytes).sum();
     let held = budget.hold(2 * size)?;
     let mut body = Vec::with_capacity(2 * size + 256);
     let rendering = context.rendering();
     rendering.list(table.name(), &mut body, |out| {
-        for (n, row) in found.iter().enumerate() {
+        for (n, (entity, ticks)) in pages.iter().flat_map(entities).enumerate() {
             if n > 0 {
                 out.push(b',');
             }
-            if let Some(entity) = row.entity() {
-                rendering.entity(table.name(), entity, row.ticks, select.as_deref(), false, out);
-            }
+            rendering.entity(table.name(), entity, ticks, select.as_deref(), false, out);
         }
     });
     let mut answer = context.json(StatusCode::OK, body).charge(charge_ru);
@@ -228,131 +209,126 @@ pub fn execute(context: &Context<'_>, table: &str) -> Result<Answer> {
     Ok(answer)
 }
 
-/// An entity of a page.
-struct Row {
-    /// In stored form, with what queries add.
-    document: Vec<u8>,
-    ticks: u64,
-}
-
-impl Row {
-    /// `None` for items that are no entities.
-    fn of(document: Vec<u8>) -> Option<Row> {
-        let raw = Raw::document(&document).ok()?;
-        StoredEntity::of(raw)?;
-        let ticks = raw.get("_etag").and_then(Raw::as_str).and_then(|ticks| ticks.parse().ok())?;
-        Some(Row { document, ticks })
-    }
-
-    fn entity(&self) -> Option<StoredEntity<'_>> {
-        Raw::document(&self.document).ok().and_then(StoredEntity::of)
-    }
-
-    /// What rows are sorted by.
-    fn keys(&self) -> (&str, &str) {
-        self.entity().map_or(("", ""), |entity| (entity.partition_key(), entity.id()))
-    }
-
-    fn position(&self) -> After {
-        let (partition_key, row_key) =
-            self.entity().map_or(("", ""), |entity| (entity.partition_key(), entity.row_key()));
-        After { partition_key: partition_key.to_owned(), row_key: row_key.to_owned() }
-    }
-}
-
-enum PageFailure {
-    /// It takes more steps than it was given.
-    Lengthy,
-    /// A partition was split or merged.
-    Moved,
-    Refused(TableError),
-}
-
-impl PageFailure {
-    fn into_error(self) -> TableError {
-        match self {
-            PageFailure::Refused(error) => error,
-            PageFailure::Lengthy | PageFailure::Moved => Code::ServerBusy.into(),
-        }
-    }
-}
-
-impl From<QueryFailure> for PageFailure {
-    fn from(failure: QueryFailure) -> PageFailure {
-        match failure {
-            QueryFailure::Lengthy => PageFailure::Lengthy,
-            QueryFailure::Engine(error) if error.kind == Kind::RangeGone => PageFailure::Moved,
-            other => PageFailure::Refused(other.into()),
-        }
-    }
+/// The entities among the rows of a page, with their timestamps. A container may hold other items too.
+fn entities(rows: &Rows) -> impl DoubleEndedIterator<Item = (StoredEntity<'_>, u64)> {
+    let entity = |at| {
+        let document = Raw::document(rows.get(at)?).ok()?;
+        let ticks = document.get("_etag").and_then(Raw::as_str)?.parse().ok()?;
+        Some((StoredEntity::of(document)?, ticks))
+    };
+    (0..rows.len()).filter_map(entity)
 }
 
 /// One page of a query.
-#[derive(Clone, Copy)]
 struct Page<'a> {
+    context: &'a Context<'a>,
     table: &'a Arc<Container>,
     statement: &'a Statement,
     rows: usize,
     budget: &'a Budget,
-    deadline: Instant,
-    steps: Option<u64>,
 }
 
-/// Rows, where the next page begins, and the charge.
-type Found = (Vec<Row>, Option<After>, f64);
-/// The same with the charge of each partition.
-type Merged = (Vec<Row>, Option<After>, Vec<(u32, f64)>);
+/// Entities, where the next page begins, and the charge.
+#[derive(Default)]
+struct Found {
+    pages: Vec<Rows>,
+    next: Option<After>,
+    charge_ru: f64,
+}
 
 impl Page<'_> {
-    fn read(&self, after: Option<&After>) -> Result<Found, PageFailure> {
-        for _ in 0..ROUTES_MAX {
-            match self.merged(after) {
-                Err(PageFailure::Moved) => {}
-                Err(failure) => return Err(failure),
-                Ok((rows, next, charges)) => return Ok((rows, next, self.charge(&charges))),
-            }
-        }
-        Err(PageFailure::Moved)
-    }
-
-    /// Charges each partition for its part, once the page is there: what is begun anew is not paid twice.
-    fn charge(&self, charges: &[(u32, f64)]) -> f64 {
-        let partition = self.statement.partition_key.as_deref().map(key);
-        for (range, charge_ru) in charges {
-            self.table.charge_page(*range, RequestClass::default(), *charge_ru, partition.as_ref());
-        }
-        charges.iter().map(|(_, charge_ru)| charge_ru).sum()
-    }
-
-    /// The shares of the query: one where the partition is fixed, else all.
-    fn shares(&self, after: Option<&After>) -> Result<Vec<Share>, PageFailure> {
-        let refused = |error| PageFailure::from(QueryFailure::Engine(error));
-        let keys = |after: &After| {
-            let row = Value::from(stored::id(&after.row_key));
-            match self.statement.partition_key {
-                Some(_) => vec![row],
-                None => vec![Value::from(after.partition_key.as_str()), row],
-            }
-        };
-        let from = after.map(|after| QueryPosition::Sorted {
-            // Behind every item with these keys: there is one.
-            after: SortPosition { keys: keys(after), number: u64::MAX, rows: 0 },
-            passed: 0,
-            window: None,
-        });
-        let share =
-            |scope: Scope, range| Share { scope, range, next: Next::At(from.clone()), rows: VecDeque::new() };
+    /// The page, on the thread of the request if that is short.
+    fn read(&self, after: Option<&After>) -> Result<Found> {
         let scope = match &self.statement.partition_key {
             Some(partition_key) => Scope::Key(key(partition_key)),
             None => Scope::All,
         };
-        let parts = self.table.parts_of(&scope).map_err(refused)?;
-        let parts = parts.into_iter().map(|(range, ..)| match &scope {
-            // Without an index over the keys only the entities of the partition are looked at.
-            Scope::Key(_) if !self.has_key_index() => share(scope.clone(), range),
-            _ => share(Scope::Range(range), range),
-        });
-        Ok(parts.collect())
+        let run = |in_place| {
+            routed(&scope, DistributedFailure::is_range_gone, || self.run(&scope, after, in_place))
+        };
+        let found = match run(true) {
+            // From the beginning: what was done so far is little.
+            Ok(None) => self.context.lengthy(|| run(false)),
+            found => found,
+        };
+        found?.ok_or_else(|| Code::ServerBusy.into())
+    }
+
+    /// `None` when it takes too long to be done in place.
+    fn run(
+        &self,
+        scope: &Scope,
+        after: Option<&After>,
+        in_place: bool,
+    ) -> Result<Option<Found>, DistributedFailure> {
+        let mut shares = self.table.shares_of(scope)?;
+        if matches!(scope, Scope::Key(_)) && self.has_key_index() {
+            // The index leads to the entities of the partition; without it only they are looked at.
+            shares.iter_mut().for_each(|share| share.scope = Scope::Range(share.range));
+        }
+        let last = shares.len().saturating_sub(1);
+        let mut options = QueryOptions::new(self.budget, &TableSystem, &StoredForm);
+        options.page_time = self.context.service.config.query_page_time;
+        options.page_bytes = PAGE_BYTES_MAX;
+        if in_place && shares.len() <= SHARES_IN_PLACE_MAX {
+            (options.lengthy, options.gives_up) = (Some(self.context.service.lengthy()), true);
+        } else if in_place {
+            return Ok(None);
+        }
+        let deadline = Instant::now() + options.page_time;
+        let mut query = DistributedQuery::new(self.table, shares, options);
+        let merged = match self.statement.partition_key {
+            Some(_) => Merged::single(&self.statement.prepared),
+            None => Merged::new(&self.statement.plan),
+        };
+        let mut start = after.map(|after| self.behind(after, last));
+        let mut found = Found::default();
+        let mut room = PageSize { rows: self.rows, bytes: PAGE_BYTES_MAX };
+        loop {
+            let read = query.page(&merged, start, room);
+            if query.gave_up() {
+                return Ok(None);
+            }
+            let (rows, next) = read?;
+            let entity = entities(&rows).next_back().map(|(entity, _)| After {
+                partition_key: entity.partition_key().to_owned(),
+                row_key: entity.row_key().to_owned(),
+            });
+            found.next = entity.or(found.next);
+            room.rows -= entities(&rows).count().min(room.rows);
+            room.bytes = room.bytes.saturating_sub(rows.size_bytes());
+            found.pages.push(rows);
+            found.charge_ru = query.charge_ru();
+            start = next;
+            let full = room.rows == 0 || room.bytes == 0 || Instant::now() >= deadline;
+            if start.is_none() {
+                found.next = None;
+                return Ok(Some(found));
+            }
+            // A page of items that are no entities has no end that a client could name.
+            if full && found.next.is_some() {
+                return Ok(Some(found));
+            }
+            room.bytes = room.bytes.max(1);
+        }
+    }
+
+    /// The position behind an entity, in every share up to the `last`.
+    fn behind(&self, after: &After, last: usize) -> MergePosition {
+        let row = Value::from(stored::id(&after.row_key));
+        let keys = match self.statement.partition_key {
+            Some(_) => vec![row],
+            None => vec![Value::from(after.partition_key.as_str()), row],
+        };
+        // Behind every item with these keys: there is one.
+        let after = SortPosition { keys, number: u64::MAX, rows: 0 };
+        match self.statement.partition_key {
+            Some(_) => {
+                let inner = QueryPosition::Sorted { after, passed: 0, window: None }.encode();
+                MergePosition::Chain { share: 0, inner: Some(inner), passed: 0 }
+            }
+            None => MergePosition::Sorted(SortedPosition { share: 0, last, after, passed: 0 }),
+        }
     }
 
     fn has_key_index(&self) -> bool {
@@ -361,121 +337,5 @@ impl Page<'_> {
             matches!(index.as_slice(), [first, second, ..]
                 if first.path.segments() == [PARTITION_KEY] && second.path.segments() == ["id"])
         })
-    }
-
-    /// Rows of all shares, in the order of their keys. Each holds rows of its own; the smallest is taken.
-    fn merged(&self, after: Option<&After>) -> Result<Merged, PageFailure> {
-        let mut shares = self.shares(after)?;
-        let several = shares.len() > 1;
-        let ask = match several {
-            true => (2 * self.rows / shares.len()).clamp(SHARE_ROWS_MIN, self.rows.max(SHARE_ROWS_MIN)),
-            false => self.rows,
-        };
-        let (mut rows, mut charges, mut bytes) = (Vec::with_capacity(self.rows.min(64)), Vec::new(), 0);
-        let mut held = Vec::new();
-        loop {
-            for share in &mut shares {
-                while share.rows.is_empty() && share.next.is_some() {
-                    charges.push((share.range, self.fill(share, ask, &mut held)?));
-                }
-            }
-            let least = shares
-                .iter_mut()
-                .filter(|share| !share.rows.is_empty())
-                .min_by(|left, right| left.first_keys().cmp(&right.first_keys()));
-            let full = rows.len() == self.rows
-                || bytes >= PAGE_BYTES_MAX
-                || (!rows.is_empty() && Instant::now() >= self.deadline);
-            match least {
-                None => return Ok((rows, None, charges)),
-                Some(_) if full => {
-                    let next = rows.last().map(Row::position);
-                    return Ok((rows, next, charges));
-                }
-                Some(share) => {
-                    if let Some(row) = share.rows.pop_front() {
-                        bytes += row.document.len();
-                        rows.push(row);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Asks a share for more rows.
-    fn fill(
-        &self,
-        share: &mut Share,
-        rows: usize,
-        held: &mut Vec<orrery_budget::Held>,
-    ) -> Result<f64, PageFailure> {
-        let class = RequestClass::default();
-        let refused = |error| PageFailure::from(QueryFailure::Engine(error));
-        self.table.admit_page(share.range, class).map_err(refused)?;
-        let span = self.table.span_of(&share.scope).map_err(refused)?;
-        let from = match &share.next {
-            Next::At(from) => from.clone(),
-            Next::End => None,
-        };
-        let query = PartitionQuery {
-            prepared: &self.statement.prepared,
-            span: &span,
-            from: from.as_ref(),
-            limits: QueryLimits {
-                rows,
-                bytes: PAGE_BYTES_MAX,
-                deadline: Some(self.deadline),
-                steps: self.steps,
-                item_bytes_max: ITEM_IN_PLACE_BYTES,
-            },
-            budget: self.budget,
-            session: &[],
-            held: None,
-            system: &TableSystem,
-            format: &StoredForm,
-            timed: false,
-            explained: false,
-            tuning: Costs::default(),
-        };
-        let mut found = VecDeque::new();
-        let mut bytes = 0;
-        let page = self.table.query_page(&share.scope, &query, &mut |row| {
-            let mut document = Vec::new();
-            row.write(&mut document)?;
-            let length = document.len();
-            bytes += length;
-            found.extend(Row::of(document));
-            Ok(length)
-        })?;
-        held.push(self.budget.hold(2 * bytes).map_err(|exceeded| PageFailure::Refused(exceeded.into()))?);
-        share.rows = found;
-        share.next = page.next.map_or(Next::End, |next| Next::At(Some(next)));
-        Ok(page.charge_ru)
-    }
-}
-
-/// One partition's part of a query.
-struct Share {
-    scope: Scope,
-    range: u32,
-    next: Next,
-    rows: VecDeque<Row>,
-}
-
-/// Where a share goes on.
-enum Next {
-    At(Option<QueryPosition>),
-    End,
-}
-
-impl Next {
-    fn is_some(&self) -> bool {
-        matches!(self, Next::At(_))
-    }
-}
-
-impl Share {
-    fn first_keys(&self) -> (&str, &str) {
-        self.rows.front().map_or(("", ""), Row::keys)
     }
 }

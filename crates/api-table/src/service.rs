@@ -267,6 +267,11 @@ impl TableService {
         TableService { lengthy, ..self }
     }
 
+    /// The server's way to run what may take long.
+    pub(crate) fn lengthy(&self) -> Lengthy {
+        self.lengthy
+    }
+
     /// What follows the account in a path of path style, and the account's name there.
     fn under_account<'p>(&'p self, path: &'p str) -> Option<UnderAccount<'p>> {
         let under = |name: &'p str| {

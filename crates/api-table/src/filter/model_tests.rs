@@ -155,7 +155,7 @@ fn holds(filter: &Filter, row_key: &str, properties: &Properties) -> bool {
 proptest! {
     #[test]
     fn a_filter_lets_through_what_it_says(filter in filter(), entities in prop::collection::vec(entity(), 1..8)) {
-        let prepared = compile(Some(&filter)).unwrap();
+        let (prepared, _) = compile(Some(&filter)).unwrap();
         let system = vec![("_etag", Value::from(stored_ticks(TICKS).as_str())), ("_ts", Value::from(SECOND))];
         for (row_key, properties) in &entities {
             let named = properties.iter().map(|(name, value)| (name.clone().into(), value.clone())).collect();

@@ -13,6 +13,7 @@
 //! by value among those that are not negative and backwards among the others, so a range of them is one or two ranges of strings.
 //! `_etag` is what [`TableSystem`](crate::query::TableSystem) says it is: the ticks of the timestamp.
 
+use orrery_query::merge::MergePlan;
 use orrery_query::{Prepared, QueryEnv};
 use orrery_sql::{
     BinaryOp, Collection, Expr, ExprKind, Literal as SqlLiteral, LogicalOp, OrderBy, OrderItem, Projection,
@@ -48,12 +49,15 @@ fn query(filter: Option<&Filter>) -> Result<Query> {
     })
 }
 
-/// The query, ready to run.
-pub fn compile(filter: Option<&Filter>) -> Result<Prepared> {
+/// The query, ready to run in one partition, and how what several answer is put together.
+pub fn compile(filter: Option<&Filter>) -> Result<(Prepared, MergePlan)> {
     // Whichever indexes a table has, its entities can be sorted by their keys.
     let env = QueryEnv { composite_indexes: None, ..QueryEnv::default() };
-    Prepared::new(&query(filter)?, &[], &env)
-        .map_err(|error| TableError::new(Code::InvalidInput, format!("The filter cannot be run: {error}")))
+    let refused = |error| TableError::new(Code::InvalidInput, format!("The filter cannot be run: {error}"));
+    let query = query(filter)?;
+    let prepared = Prepared::new(&query, &[], &env).map_err(refused)?;
+    let plan = MergePlan::new(&query, &prepared, &[], &env).map_err(refused)?;
+    Ok((prepared, plan))
 }
 
 fn item() -> Expr {
@@ -255,7 +259,7 @@ mod tests {
 
     /// The row keys of the entities that a filter lets through.
     fn found(filter: &str, entities: &[(&str, &str)]) -> String {
-        let prepared = compile(Some(&parse(filter).unwrap())).unwrap();
+        let (prepared, _) = compile(Some(&parse(filter).unwrap())).unwrap();
         let items: Vec<_> = entities
             .iter()
             .map(|(row_key, text)| {

@@ -59,6 +59,10 @@ const STEPS_IN_PLACE: u64 = 4_000;
 /// Steps of an answer that is known already.
 const FEW_STEPS: u64 = 64;
 
+/// What a page may take where nobody says otherwise.
+const PAGE_TIME: Duration = Duration::from_secs(5);
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// How a query over several partitions is run.
 pub struct QueryOptions<'a> {
     pub session: &'a [(u32, u64)],
@@ -87,6 +91,34 @@ pub struct QueryOptions<'a> {
     pub lengthy: Option<Lengthy>,
     /// Whether the query gives up instead, for the whole request to be run that way.
     pub gives_up: bool,
+}
+
+impl<'a> QueryOptions<'a> {
+    /// For a request that asks for nothing special.
+    pub fn new(
+        budget: &'a Budget,
+        system: &'a dyn SystemProperties,
+        format: &'static dyn RowFormat,
+    ) -> QueryOptions<'a> {
+        QueryOptions {
+            session: &[],
+            class: RequestClass::default(),
+            degree: cores(),
+            read_ahead: false,
+            page_time: PAGE_TIME,
+            page_bytes: PAGE_BYTES_MAX,
+            budget,
+            held: None,
+            held_place: None,
+            system,
+            format,
+            begins_with: &[],
+            timed: false,
+            explained: false,
+            lengthy: None,
+            gives_up: false,
+        }
+    }
 }
 
 /// Why there is no page.
