@@ -114,7 +114,7 @@ fn condition(filter: &Filter, negated: bool) -> Result<Expr> {
     Ok(match filter {
         Filter::Constant(value) => constant(*value != negated),
         Filter::And(parts) if negated => any(each(parts)?),
-        Filter::And(parts) => all(each(parts)?),
+        Filter::And(parts) => conjunction(parts)?,
         Filter::Or(parts) if negated => all(each(parts)?),
         Filter::Or(parts) => any(each(parts)?),
         Filter::Not(inner) => condition(inner, !negated)?,
@@ -124,6 +124,81 @@ fn condition(filter: &Filter, negated: bool) -> Result<Expr> {
         }
         Filter::Compare(comparison) => compare(comparison)?,
     })
+}
+
+/// All of several conditions. Ranges of one property over numbers are put together, so that they are one range of the index for
+/// each way in which numbers are kept.
+fn conjunction(parts: &[Filter]) -> Result<Expr> {
+    let mut flat = Vec::new();
+    flatten(parts, &mut flat);
+    let mut conditions = Vec::with_capacity(flat.len());
+    let mut ranges: Vec<(&str, Vec<&Comparison>)> = Vec::new();
+    for part in flat {
+        match part {
+            Filter::Compare(comparison) if is_numeric_range(comparison) => {
+                let property = comparison.property.as_str();
+                match ranges.iter_mut().find(|(known, _)| *known == property) {
+                    Some((_, comparisons)) => comparisons.push(comparison),
+                    None => ranges.push((property, vec![comparison])),
+                }
+            }
+            other => conditions.push(condition(other, false)?),
+        }
+    }
+    for (property, comparisons) in ranges {
+        conditions.push(numbers(property, &comparisons));
+    }
+    Ok(all(conditions))
+}
+
+fn flatten<'f>(parts: &'f [Filter], out: &mut Vec<&'f Filter>) {
+    for part in parts {
+        match part {
+            Filter::And(inner) => flatten(inner, out),
+            other => out.push(other),
+        }
+    }
+}
+
+fn is_numeric_range(comparison: &Comparison) -> bool {
+    !matches!(comparison.property.as_str(), "PartitionKey" | "RowKey" | "Timestamp")
+        && !matches!(comparison.operator, Operator::Equal | Operator::NotEqual)
+        && matches!(comparison.value, Literal::Integer(_) | Literal::Double(_))
+}
+
+/// All of several comparisons of one property with numbers: as a number, as an infinite one, as a long integer.
+fn numbers(property: &str, comparisons: &[&Comparison]) -> Expr {
+    let member = stored::member(property);
+    let kind = || path(&[&member, TYPE_MEMBER]);
+    let held = || path(&[&member, VALUE_MEMBER]);
+    let is = |wanted: EdmType| binary(BinaryOp::Equal, kind(), integer(wanted.tag()));
+    let mut short = Vec::with_capacity(comparisons.len());
+    let mut longs = Some(vec![is(EdmType::Int64)]);
+    for Comparison { operator: op, value, .. } in comparisons {
+        let (number, as_long) = match value {
+            Literal::Integer(value) => (integer(*value), Some((*op, *value))),
+            Literal::Double(value) => {
+                (expr(ExprKind::Literal(SqlLiteral::Double(*value))), whole(*op, *value))
+            }
+            _ => (constant(false), None),
+        };
+        short.push(binary(operator(*op), held(), number));
+        // What no long integer can be leaves none.
+        longs = longs.zip(as_long).map(|(mut longs, (op, value))| {
+            longs.push(long(op, value, &held));
+            longs
+        });
+    }
+    let mut ways = vec![all(short)];
+    let upwards = |op: Operator| matches!(op, Operator::Greater | Operator::GreaterOrEqual);
+    for (infinity, up) in [(f64::INFINITY, true), (f64::NEG_INFINITY, false)] {
+        if comparisons.iter().all(|comparison| upwards(comparison.operator) == up) {
+            let is_infinite = binary(BinaryOp::Equal, held(), text(unusual(infinity).unwrap_or_default()));
+            ways.push(all(vec![is(EdmType::Double), is_infinite]));
+        }
+    }
+    ways.extend(longs.map(all));
+    any(ways)
 }
 
 fn compare(comparison: &Comparison) -> Result<Expr> {
@@ -160,13 +235,16 @@ fn compare(comparison: &Comparison) -> Result<Expr> {
             ));
         }
         Literal::Binary(value) => typed(EdmType::Binary, binary(binary_op, held(), text(value))),
+        Literal::Integer(_) | Literal::Double(_) if is_numeric_range(comparison) => {
+            numbers(property, &[comparison])
+        }
         Literal::Integer(value) => {
-            let short = binary(binary_op, held(), integer(*value));
-            any(vec![numeric(*op, kind(), held(), short), typed(EdmType::Int64, long(*op, *value, &held))])
+            let short = numeric(*op, kind(), binary(binary_op, held(), integer(*value)));
+            any(vec![short, typed(EdmType::Int64, long(*op, *value, &held))])
         }
         Literal::Double(value) => {
-            let short = binary(binary_op, held(), expr(ExprKind::Literal(SqlLiteral::Double(*value))));
-            let short = numeric(*op, kind(), held(), short);
+            let double = expr(ExprKind::Literal(SqlLiteral::Double(*value)));
+            let short = numeric(*op, kind(), binary(binary_op, held(), double));
             match whole(*op, *value) {
                 Some((op, value)) => any(vec![short, typed(EdmType::Int64, long(op, value, &held))]),
                 None if *op == Operator::NotEqual => {
@@ -178,22 +256,16 @@ fn compare(comparison: &Comparison) -> Result<Expr> {
     })
 }
 
-/// A comparison with a number. Only numbers are numbers, so their type need not be asked for, except by what is unequal.
-/// Infinity is kept by its name.
-fn numeric(op: Operator, kind: Expr, held: Expr, test: Expr) -> Expr {
-    let infinity = match op {
-        Operator::Equal => return test,
+/// Whether something equals a number. Only numbers do, so their type need not be asked for, except by what is unequal.
+fn numeric(op: Operator, kind: Expr, test: Expr) -> Expr {
+    match op {
         Operator::NotEqual => {
             let kinds = vec![integer(EdmType::Double.tag()), integer(EdmType::Int32.tag())];
             let of_kind = expr(ExprKind::In { needle: Box::new(kind), list: kinds, negated: false });
-            return all(vec![of_kind, test]);
+            all(vec![of_kind, test])
         }
-        Operator::Greater | Operator::GreaterOrEqual => f64::INFINITY,
-        Operator::Less | Operator::LessOrEqual => f64::NEG_INFINITY,
-    };
-    let is_double = binary(BinaryOp::Equal, kind, integer(EdmType::Double.tag()));
-    let is_infinite = binary(BinaryOp::Equal, held, text(unusual(infinity).unwrap_or_default()));
-    any(vec![test, all(vec![is_double, is_infinite])])
+        _ => test,
+    }
 }
 
 /// What a comparison of an integer with a double means among integers.
