@@ -98,6 +98,13 @@ const LANGUAGES: &[Language] = &[
         suite: suite_javascript,
     },
     Language {
+        name: "tables/go",
+        tools: &[("go", "version")],
+        schemes: BOTH,
+        prepare: prepare_go,
+        suite: |context, place| Ok(Task::new(context, place.work.join("suite"))),
+    },
+    Language {
         name: "old/python",
         tools: PYTHON,
         schemes: BOTH,
