@@ -104,6 +104,7 @@ const LANGUAGES: &[Language] = &[
         prepare: prepare_go,
         suite: |context, place| Ok(Task::new(context, place.work.join("suite"))),
     },
+    Language { name: "tables/java", tools: JAVA, schemes: BOTH, prepare: prepare_java, suite: suite_java },
     Language {
         name: "old/python",
         tools: PYTHON,
