@@ -26,7 +26,7 @@ const ROUTES: &[Line] = &[
     ("/?comp=properties", "GET, PUT", "service properties", "partial", "kept and returned; logging and metrics change nothing, the rules of CORS are followed"),
     ("/?comp=stats", "GET", "service statistics", "supported", "one place, which is always live"),
     ("any", "OPTIONS", "CORS preflight", "supported", "by the rules among the service properties"),
-    ("/ACCOUNT-secondary/…", "GET", "secondary endpoint", "supported", "the same data; writes are refused"),
+    ("/ACCOUNT-secondary/…", "GET", "secondary endpoint", "supported", "the same data; in storage's dialect writes are refused"),
     ("any", "", "ATOM", "absent", "answers are JSON"),
     ("any", "", "Entra tokens", "absent", "keys and shared access signatures only"),
 ];

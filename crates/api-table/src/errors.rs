@@ -69,7 +69,7 @@ codes! {
     TableNotFound "TableNotFound" 404 "The table specified does not exist.";
     TooManyProperties "TooManyProperties" 400 "The entity contains more properties than allowed.";
     TooManyRequests "429" 429 "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429";
-    WriteOnSecondary "WriteOperationNotSupportedOnSecondary" 403 "Write operations are not allowed on the secondary endpoint.";
+    WriteOnSecondary "WriteOperationNotSupportedOnSecondary" 403 "Write operations are not allowed.";
     UpdateConditionNotSatisfied "UpdateConditionNotSatisfied" 412 "The update condition specified in the request was not satisfied.";
 }
 

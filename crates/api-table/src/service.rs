@@ -344,7 +344,8 @@ impl TableService {
         let action = actions::decide(&parts.method, tunnelled, &resource, &head.params, head.conditional)?;
         *operation = action.name();
         caller.permits(action, resource.table())?;
-        if head.secondary && !action.is_read() {
+        // Cosmos DB has no endpoint that only reads.
+        if head.secondary && head.dialect == Dialect::Storage && !action.is_read() {
             return Err(Code::WriteOnSecondary.into());
         }
         let format = head.params.filled("$format");
