@@ -187,8 +187,8 @@ impl HttpApi for TableService {
     }
 
     fn claims(&self, uri: &Uri) -> bool {
-        let first = uri.path().strip_prefix('/').unwrap_or("").split('/').next().unwrap_or("");
-        !OTHER_PATHS.contains(&first) && self.under_account(uri.path()).is_some()
+        let first = || uri.path().split('/').nth(1).unwrap_or("");
+        self.under_account(uri.path()).is_some() && !OTHER_PATHS.contains(&first())
     }
 
     fn body_bytes_max(&self) -> usize {
@@ -196,7 +196,8 @@ impl HttpApi for TableService {
     }
 
     fn may_take_long(&self, method: &Method, uri: &Uri, _: &HeaderMap) -> bool {
-        method == Method::GET && !uri.path().ends_with("')")
+        let one_entity = uri.path().ends_with("')") || uri.path().ends_with("%27)");
+        method == Method::GET && !one_entity
     }
 
     fn refuse_head(&self, head: &Parts, connection: &Connection) -> Option<Answered> {
