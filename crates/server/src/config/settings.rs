@@ -100,27 +100,6 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| put(&mut config.table_listen, ApiListen::parse(texts)),
     },
     Setting {
-        name: "table-dialect",
-        value: "HOW",
-        default: "auto",
-        repeats: false,
-        group: LIMITS,
-        help: "Whose rules and errors the Table API has: cosmos; storage; auto: storage's for clients that call the server by an address instead of a name, or as storage's emulator",
-        set: |config, texts| {
-            put(
-                &mut config.table_dialect,
-                choice(
-                    last(texts)?,
-                    &[
-                        ("cosmos", DialectChoice::Cosmos),
-                        ("storage", DialectChoice::Storage),
-                        ("auto", DialectChoice::Auto),
-                    ],
-                ),
-            )
-        },
-    },
-    Setting {
         name: "data-dir",
         value: "DIR",
         default: "$XDG_DATA_HOME/orrery, else ~/.local/share/orrery, else ./orrery-data",
@@ -383,6 +362,27 @@ pub const SETTINGS: &[Setting] = &[
                 true => Ok(()),
                 false => Err("allowed: letters, digits and `-`".into()),
             }
+        },
+    },
+    Setting {
+        name: "table-dialect",
+        value: "HOW",
+        default: "auto",
+        repeats: false,
+        group: LIMITS,
+        help: "Whose rules and errors the Table API has: cosmos; storage; auto: storage's for clients that call the server by an address instead of a name, or as storage's emulator",
+        set: |config, texts| {
+            put(
+                &mut config.table_dialect,
+                choice(
+                    last(texts)?,
+                    &[
+                        ("cosmos", DialectChoice::Cosmos),
+                        ("storage", DialectChoice::Storage),
+                        ("auto", DialectChoice::Auto),
+                    ],
+                ),
+            )
         },
     },
     Setting {
