@@ -5,10 +5,11 @@ use std::process::ExitCode;
 const INTRODUCTION: &str = "\
 # The Table API
 
-Tables are served in path style on the main port: `http://localhost:8081/ACCOUNT`, where ACCOUNT is `--account-name` (`orrery` by
-default). While the emulator's well-known key is in force, `devstoreaccount1` with storage's well-known key opens the same account.
+Tables are served on a port of their own, `--table-listen`, 8902 by default, as `http://localhost:8902/` or `http://localhost:8902/ACCOUNT`, and in
+path style on the shared port too: `http://localhost:8081/ACCOUNT`. ACCOUNT is `--account-name` (`orrery` by default). While the emulator's well-known
+key is in force, `devstoreaccount1` with storage's well-known key opens the same account.
 
-    DefaultEndpointsProtocol=http;AccountName=orrery;AccountKey=KEY;TableEndpoint=http://localhost:8081/orrery;
+    DefaultEndpointsProtocol=http;AccountName=orrery;AccountKey=KEY;TableEndpoint=http://localhost:8902/orrery;
 
 A table is a container of the database `TablesDB` with the partition key `/'$pk'`, an entity an item of it: `id` = `$id` = RowKey, `$pk` =
 PartitionKey, each property `{\"$t\": type, \"$v\": value}`. SQL queries, the change feed, TTL, throughput, splits, fault rules and
@@ -19,7 +20,8 @@ This page is made from the tables in `crates/api-table/src` by `cargo xtask docs
 ## Dialects
 
 Clients speak to storage accounts and to Cosmos DB by one protocol and two sets of rules, and choose by the name of the host: `localhost` (on
-any port but 10002) and `*.table.cosmos.azure.com` are Cosmos DB, addresses such as `127.0.0.1` are storage. The server answers in kind.
+any port but 10002) and `*.table.cosmos.azure.com` are Cosmos DB, addresses such as `127.0.0.1` are storage. The server answers in kind, unless
+`--table-dialect` says which.
 
 | | Cosmos DB | storage |
 |---|---|---|
