@@ -244,6 +244,21 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_usual_port_that_is_taken_is_done_without_and_a_named_one_is_an_error() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = taken.local_addr().unwrap();
+        let shared = ["127.0.0.1:8081".parse().unwrap()];
+        let bound = bound_api(&ApiListen::Usual, at.port(), "table-listen", &shared).unwrap();
+        assert!(bound.addresses.is_empty());
+        let refused = bound_api(&ApiListen::At(vec![at]), 8902, "table-listen", &shared).err().unwrap();
+        assert!(format!("{refused:#}").contains("--table-listen"), "{refused:#}");
+        drop(taken);
+        let bound = bound_api(&ApiListen::At(vec![at]), 8902, "table-listen", &shared).unwrap();
+        assert_eq!(bound.addresses, [at]);
+        assert!(bound_api(&ApiListen::Off, 8902, "table-listen", &shared).unwrap().addresses.is_empty());
+    }
+
     #[test]
     fn a_key_of_ones_own_is_not_printed() {
         let mut config = Config { ephemeral: true, ..defaults() };

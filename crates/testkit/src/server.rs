@@ -19,6 +19,7 @@ pub struct TestServer {
     directory: tempfile::TempDir,
     child: Option<Child>,
     address: SocketAddr,
+    table_address: Option<SocketAddr>,
     /// Milliseconds from spawning to the start-up block.
     pub start_ms: u128,
 }
@@ -41,6 +42,7 @@ impl TestServer {
             directory,
             child: None,
             address: ([127, 0, 0, 1], 0).into(),
+            table_address: None,
             start_ms: 0,
         })
     }
@@ -93,7 +95,13 @@ impl TestServer {
             .as_str()
             .and_then(|text| text.parse().ok())
             .with_context(|| format!("no address: {line}"))?;
+        self.table_address = value["table_listen"][0].as_str().and_then(|text| text.parse().ok());
         Ok(())
+    }
+
+    /// Where the Table API has a port of its own.
+    pub fn table_address(&self) -> Option<SocketAddr> {
+        self.table_address
     }
 
     pub fn address(&self) -> SocketAddr {
