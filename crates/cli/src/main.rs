@@ -1,4 +1,4 @@
-//! The one binary: `orrery serve`, `cert`, `key`, `check`, `repair`, `partitions`, `partition`, `faults`, `script`, `workload`.
+//! The one binary: `orrery serve`, `connect`, `cert`, `key`, `check`, `repair`, `partitions`, `partition`, `faults`, `script`, `workload`.
 //!
 //! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes: 0 done, 1 failed (the
 //! reason is on stderr), 2 the command line or a setting is wrong.
@@ -6,6 +6,7 @@
 mod admin;
 mod cert;
 mod check;
+mod connect;
 mod faults;
 mod key;
 mod partition;
@@ -64,6 +65,7 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(serve::command())
+        .subcommand(connect::command())
         .subcommand(cert::command())
         .subcommand(key::command())
         .subcommand(check::command())
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|error| refuse(&error));
     let result = match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
+        Some(("connect", matches)) => connect::run(matches),
         Some(("cert", matches)) => cert::run(matches),
         Some(("key", matches)) => key::run(matches),
         Some(("check", matches)) => check::run(matches),

@@ -41,6 +41,7 @@ fn check(name: &str, arguments: &[&str], variables: &[(&str, &str)], code: i32) 
 fn help_is_as_recorded() {
     check("help", &["--help"], &[], 0);
     check("help-serve", &["serve", "--help"], &[], 0);
+    check("help-connect", &["connect", "--help"], &[], 0);
     check("help-cert", &["cert", "--help"], &[], 0);
     check("help-check", &["check", "--help"], &[], 0);
     check("help-repair", &["repair", "--help"], &[], 0);
@@ -50,6 +51,19 @@ fn help_is_as_recorded() {
     check("help-faults", &["faults", "--help"], &[], 0);
     check("help-workload", &["workload", "--help"], &[], 0);
     check("version", &["version"], &[], 0);
+}
+
+#[test]
+fn connect_prints_what_clients_are_told() {
+    check("connect", &["connect"], &[], 0);
+    check(
+        "connect-tls",
+        &["connect", "--tls", "required", "--listen", "0.0.0.0:9000", "--account-name", "shop"],
+        &[("ORRERY_KEY", "c2VjcmV0IHNlY3JldCBzZWNyZXQ=")],
+        0,
+    );
+    check("connect-no-tables", &["connect", "--table-listen", "off"], &[], 0);
+    check("connect-port-0", &["connect", "--listen", "127.0.0.1:0"], &[], 2);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::server::{Bound, Server};
 use crate::service;
 
 /// Where the emulator has its Table API.
-const TABLE_PORT: u16 = 8902;
+pub const TABLE_PORT: u16 = 8902;
 /// Exit code of a second signal, as shells use for an interrupted program.
 const EXIT_INTERRUPTED: i32 = 130;
 

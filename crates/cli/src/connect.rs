@@ -1,0 +1,93 @@
+//! `orrery connect`: how clients reach a server with these settings, as lines that a shell can read.
+//!
+//! The names are those that the samples of the SDKs read. A client of tables takes a server at a name for Cosmos DB and one at an
+//! address for storage, and so gets a line for each.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command};
+use orrery_server::config::{Config, SETTINGS, TlsMode};
+use orrery_server::lifecycle::TABLE_PORT;
+
+use crate::Usage;
+use crate::serve::{configure, flag};
+
+/// Of the settings of `serve`, those that clients have to know.
+const NAMES: [&str; 5] = ["listen", "table-listen", "key", "tls", "account-name"];
+
+pub fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(std::path::PathBuf))
+        .help("TOML file with settings [env: ORRERY_CONFIG]");
+    Command::new("connect")
+        .about("Print how to connect to a server with these settings, for each API, as lines for a shell")
+        .args(SETTINGS.iter().filter(|setting| NAMES.contains(&setting.name)).map(flag))
+        .arg(config)
+        .after_help("To have them in this shell: eval \"$(orrery connect)\". The lines hold the key.")
+}
+
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    let (config, _) = configure(matches)?;
+    print!("{}", lines(&config)?);
+    Ok(())
+}
+
+fn lines(config: &Config) -> Result<String, Usage> {
+    let scheme = if config.tls == TlsMode::Required { "https" } else { "http" };
+    let (key, account) = (&config.keys.primary, &config.account_name);
+    let mut text = String::new();
+    let mut section = |heading: &str, lines: &[(&str, String)]| {
+        let _ = writeln!(text, "# {heading}");
+        for (name, value) in lines {
+            let _ = writeln!(text, "export {name}='{value}'");
+        }
+    };
+    if let Some(at) = config.listen.first() {
+        let endpoint = format!("{scheme}://{}/", reachable(*at, "listen")?);
+        section(
+            "NoSQL API",
+            &[
+                ("COSMOS_ENDPOINT", endpoint.clone()),
+                ("COSMOS_KEY", key.clone()),
+                ("COSMOS_CONNECTION_STRING", format!("AccountEndpoint={endpoint};AccountKey={key};")),
+            ],
+        );
+    }
+    if let Some(at) = config.table_listen.addresses(TABLE_PORT, &config.listen).first() {
+        let at = reachable(*at, "table-listen")?;
+        let connection = |host: String| {
+            format!(
+                "DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={key};TableEndpoint={scheme}://{host}/{account};"
+            )
+        };
+        let by_name = if at.ip().is_loopback() { format!("localhost:{}", at.port()) } else { at.to_string() };
+        section(
+            "Table API, by the rules of Cosmos DB",
+            &[("TABLES_COSMOS_CONNECTION_STRING", connection(by_name))],
+        );
+        section(
+            "Table API, by the rules of storage",
+            &[("AZURE_STORAGE_CONNECTION_STRING", connection(at.to_string()))],
+        );
+    }
+    Ok(text)
+}
+
+/// An address that clients can use.
+fn reachable(at: SocketAddr, setting: &str) -> Result<SocketAddr, Usage> {
+    if at.port() == 0 {
+        return Err(Usage(format!(
+            "--{setting} has port 0, which is another one at every start: name the port that the server has printed"
+        )));
+    }
+    let ip = match at {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
+        other => other.ip(),
+    };
+    Ok(SocketAddr::new(ip, at.port()))
+}
