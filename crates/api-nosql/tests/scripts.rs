@@ -13,7 +13,11 @@ struct World(Client);
 
 impl World {
     fn new() -> World {
-        let world = World(Client::new(&json!({})));
+        World::with(&json!({}))
+    }
+
+    fn with(config: &Value) -> World {
+        let world = World(Client::new(config));
         assert_eq!(world.post("/dbs", json!({"id": "d"}), &[]).status, 201);
         let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
         assert_eq!(world.post("/dbs/d/colls", json!({"id": "c", "partitionKey": key}), &[]).status, 201);
@@ -421,7 +425,8 @@ fn any_text_is_stored_and_what_is_no_script_fails_when_it_is_run() {
 
 #[test]
 fn more_than_a_commit_holds_is_refused_while_it_is_staged() {
-    let world = World::new();
+    // Near the end of its time a script is refused everything, and a busy machine takes long to stage so much.
+    let world = World::with(&json!({ "script_timeout_s": 60 }));
     // Errors are not looked at, are caught, or end the script: the answer is the same, and comes before the memory is gone.
     for (name, callback) in [
         ("unseen", ""),
@@ -438,15 +443,9 @@ fn more_than_a_commit_holds_is_refused_while_it_is_staged() {
                 !callback.is_empty()
             ),
         );
-        let began = Instant::now();
-        // On a busy machine its time may be over first.
-        let mut reply = world.execute(name, json!([]));
-        for _ in 0..3 {
-            reply = if reply.status == 408 { world.execute(name, json!([])) } else { reply };
-        }
+        let reply = world.execute(name, json!([]));
         assert_eq!(reply.status, 413, "{name}: {reply}");
         assert!(reply.text().contains("Request size is too large"), "{name}: {reply}");
-        assert!(began.elapsed() < Duration::from_secs(30), "{name} took {:?}", began.elapsed());
         let log = reply.header("x-ms-documentdb-script-log-results").unwrap_or_default();
         assert!(!log.contains("27"), "{name} staged more than 48 MB: {log}");
         assert!(world.items().is_empty(), "{name}");

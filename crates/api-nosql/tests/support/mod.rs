@@ -66,8 +66,12 @@ impl Client {
             Some("server") => CrossPartition::Server,
             _ => CrossPartition::Sdk,
         };
+        let mut scripts = orrery_api_nosql::ScriptLimits::default();
+        if let Some(seconds) = config["script_timeout_s"].as_u64() {
+            scripts.time = Duration::from_secs(seconds);
+        }
         let config = ServiceConfig {
-            scripts: orrery_api_nosql::ScriptLimits::default(),
+            scripts,
             keys: keys.clone(),
             consistency,
             account_name: "orrery".to_owned(),
