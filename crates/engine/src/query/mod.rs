@@ -8,37 +8,19 @@
 //! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
 //! or few items were found, else in storage order (see `costs`).
 //!
-//! - `page`: the page itself, `out`: its rows. Kinds of it: `sorted` (with `top_k`, `top_k_candidates` and `window`), `ranked`,
-//!   `materialized` and `index_only`. `columns`: groups without items. `result_cache`: pages that are ready already. `lookup`:
-//!   items by index. `index_order`: an index in order. `terms`: texts by words. `vector_scan`, `graph`: vectors, `incomparable`:
-//!   items without one.
+//! - `page`: one page, made in three rooms. `access_path`: the way to the items, by index, from columns or in a row. `order`: the order
+//!   of the rows, streamed, sorted or materialized. `output`: the rows, what the page did and what it costs.
+//! - `result_cache`: pages that are ready already. `position`: where the next page begins. `costs`: by which figures ways are chosen.
 //! - `distributed`: the same over several partitions.
-//! - `position`: where the next page begins. `metrics`, `explain`: what the page did. `charge`: what it costs.
 
-pub(crate) mod charge;
-mod columns;
+mod access_path;
 mod costs;
 pub mod distributed;
-mod explain;
-mod graph;
-mod incomparable;
-mod index_only;
-mod index_order;
-mod lookup;
-mod materialized;
-mod metrics;
-mod out;
+mod order;
+mod output;
 mod page;
 mod position;
-mod ranked;
 pub mod result_cache;
-mod search;
-mod sorted;
-mod terms;
-mod top_k;
-mod top_k_candidates;
-mod vector_scan;
-mod window;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,13 +34,14 @@ use crate::error::{Error, Result};
 use crate::item::{Item, Position};
 use crate::partition::{Partition, Span};
 
+pub(crate) use output::charge;
+
 pub use charge::held_page_charge;
 pub use costs::Costs;
 pub use distributed::{
     DistributedFailure, DistributedPosition, DistributedQuery, QueryInsight, QueryOptions, Resuming, Share,
 };
-pub use explain::{IndexUse, Report};
-pub use metrics::QueryMetrics;
+pub use output::{IndexUse, QueryMetrics, Report};
 pub use position::{Order, Progress, QueryPosition, WindowPosition, decode_keys, encode_keys};
 pub use result_cache::{RESULT_CACHE_BYTES_MAX, ResultCache, ResultCachePlace};
 

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use orrery_query::merge::HeldRows;
 use parking_lot::Mutex;
 
+use crate::partition::Span;
+
 /// What all kept results together may take; one of them is limited by `HELD_RESULT_BYTES_MAX`.
 pub const RESULT_CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Results that nobody came back for are forgotten after this time.
@@ -27,6 +29,27 @@ pub struct ResultCachePlace {
     /// Names the partition or the container, and which part of it.
     pub owner: Vec<u8>,
     pub query: u128,
+}
+
+impl ResultCachePlace {
+    /// A part of a partition.
+    pub(super) fn of_span(partition: u64, span: &Span, query: u128) -> ResultCachePlace {
+        let mut owner = partition.to_be_bytes().to_vec();
+        match span {
+            Span::All => {}
+            Span::Epk { min, max } => {
+                owner.push(1);
+                owner.extend_from_slice(&(min.as_bytes().len() as u64).to_be_bytes());
+                owner.extend_from_slice(min.as_bytes());
+                owner.extend_from_slice(max.as_bytes());
+            }
+            Span::Key { key, .. } => {
+                owner.push(2);
+                key.encode(&mut owner);
+            }
+        }
+        ResultCachePlace { owner, query }
+    }
 }
 
 /// The kept results of all queries.

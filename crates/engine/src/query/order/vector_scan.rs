@@ -14,13 +14,16 @@ use std::collections::{BinaryHeap, HashSet};
 use bytes::Bytes;
 use orrery_index::{Likeness, Metric, Probe};
 use orrery_query::access::{Filter, Nearest, Place};
-use orrery_query::{DistanceFunction, Execution, SortPosition};
+use orrery_query::{DistanceFunction, Execution};
 
-use super::QueryPosition;
 use super::graph::Wanted;
 use super::incomparable::{Incomparable, Told};
-use super::page::{Ran, Run};
+use super::push_reference;
+use super::sorted::Sorted;
 use crate::partition::index::{Entry, VectorForm, VectorPath};
+use crate::query::QueryPosition;
+use crate::query::access_path::Reader;
+use crate::query::page::Ran;
 
 /// Vectors whose likeness is kept beside a filter; with more, all items are read.
 const COMPARED_MAX: usize = 4_000_000;
@@ -36,7 +39,7 @@ const SLACK: usize = 1_024;
 const FEW_CANDIDATES: usize = 256;
 
 /// A vector that may be among the nearest. What cannot be compared has no likeness and is asked first.
-pub(super) struct Candidate {
+pub(super) struct Neighbor {
     pub at_most: f64,
     pub at_least: f64,
     pub reference: Bytes,
@@ -54,7 +57,7 @@ pub(super) enum Walked<'q> {
 
 /// The likeliest of many, or all of them.
 pub(super) struct Closest {
-    pub found: Vec<Candidate>,
+    pub found: Vec<Neighbor>,
     /// What is less alike than this cannot be among the likeliest.
     threshold: f64,
     keep: Option<usize>,
@@ -76,7 +79,7 @@ impl Closest {
             return true;
         }
         let found = &mut self.found;
-        found.push(Candidate { at_most, at_least, reference: entry.reference_bytes() });
+        found.push(Neighbor { at_most, at_least, reference: entry.reference_bytes() });
         let slack =
             self.keep.map_or(COMPARED_MAX, |keep| keep.saturating_mul(SLACK_FACTOR).saturating_add(SLACK));
         if found.len() > slack {
@@ -93,20 +96,18 @@ impl Closest {
     }
 }
 
-impl<'q> Run<'q> {
+impl<'q> Sorted<'_, 'q> {
     /// A page of a query for the nearest vectors; `None` where no index helps.
     pub(super) fn nearest(
         &mut self,
         place: &Place,
         wanted: &Nearest,
         undefined_first: bool,
-        after: Option<&SortPosition>,
-        passed: u64,
     ) -> Ran<Option<Option<QueryPosition>>> {
-        let Some(vectors) = place.names().and_then(|names| self.view.vectors(&names)) else {
+        let Some(vectors) = place.names().and_then(|names| self.reader.view.vectors(&names)) else {
             return Ok(None);
         };
-        let needs = self.query.prepared.needs();
+        let needs = self.reader.query.prepared.needs();
         let rows = needs.top.or(needs.limit).map(|rows| rows.saturating_add(needs.offset.unwrap_or(0)));
         let Some(rows) = rows.and_then(|rows| usize::try_from(rows).ok()) else { return Ok(None) };
         let coded = matches!(vectors.form, VectorForm::Coded(_));
@@ -115,53 +116,45 @@ impl<'q> Run<'q> {
             return Ok(None);
         }
         let list = if coded { list_size(&vectors, wanted, rows) } else { rows };
-        let tuning = &self.query.tuning;
-        let (loads, items) = (list as u64, self.view.item_count());
+        let tuning = &self.reader.query.tuning;
+        let (loads, items) = (list as u64, self.reader.view.item_count());
         if loads.saturating_mul(tuning.load_cost) > items.saturating_mul(tuning.scan_cost) {
             return Ok(None);
         }
-        let filtered = !matches!(self.filter, Filter::Everything);
-        let candidates = if filtered { self.candidates()? } else { None };
+        let filtered = !matches!(self.reader.filter, Filter::Everything);
+        let candidates = if filtered { self.reader.candidates()? } else { None };
         if candidates.as_ref().is_some_and(|all| all.len() <= FEW_CANDIDATES.max(list)) {
-            return self.sorted_in_memory(after, passed, candidates).map(Some);
+            return self.in_memory(candidates).map(Some);
         }
         let members: Option<HashSet<Bytes>> =
             candidates.as_ref().map(|all| all.iter().map(|candidate| candidate.reference.clone()).collect());
         // What is over and not removed yet takes no place among the nearest.
-        let all_count = !filtered && self.view.hides_nothing()?;
+        let all_count = !filtered && self.reader.view.hides_nothing()?;
         let (vectors, members) = (&vectors, members.as_ref());
-        let mut others = Incomparable::new(place, self.filter.defines(place), undefined_first, vectors);
-        match self.leading(&mut others, members, after, passed)? {
+        let mut others =
+            Incomparable::new(place, self.reader.filter.defines(place), undefined_first, vectors);
+        match self.leading(&mut others, members)? {
             Told::Page(page) => return Ok(Some(page)),
-            Told::Unknown => return self.sorted_in_memory(after, passed, candidates).map(Some),
+            Told::Unknown => return self.in_memory(candidates).map(Some),
             Told::All => {}
         }
-        let whole = Wanted {
-            place,
-            nearest: wanted,
-            vectors,
-            members,
-            list,
-            all_count,
-            after,
-            passed,
-            others: &others,
-        };
-        let before = self.metrics.clone();
+        let whole = Wanted { place, nearest: wanted, vectors, members, list, all_count, others: &others };
+        let before = (self.reader.mark(), self.output.matched_items());
         let mut execution = match self.walked(&whole)? {
             Walked::Rows(execution) => *execution,
-            Walked::TooFew => return self.sorted_in_memory(after, passed, candidates).map(Some),
+            Walked::TooFew => return self.in_memory(candidates).map(Some),
             Walked::Nowhere => {
                 // It is not the query's cost: it would not have been tried with a graph that is less far.
-                self.metrics = before;
+                self.reader.back_to(before.0);
+                self.output.set_matched(before.1);
                 match self.scanned(&whole)? {
                     Walked::Rows(execution) => *execution,
-                    Walked::TooFew => return self.sorted_in_memory(after, passed, candidates).map(Some),
+                    Walked::TooFew => return self.in_memory(candidates).map(Some),
                     Walked::Nowhere => return Ok(None),
                 }
             }
         };
-        self.finish(&mut execution)?;
+        self.output.finish(&mut execution)?;
         Ok(Some(self.after_page(&execution)))
     }
 
@@ -170,10 +163,11 @@ impl<'q> Run<'q> {
         let Wanted { list, .. } = *wanted;
         let coded = matches!(wanted.vectors.form, VectorForm::Coded(_));
         let keep = wanted.all_count.then_some(list);
-        let Some(mut found) = self.compared(wanted.vectors, wanted.nearest, wanted.members, keep)? else {
+        let Some(mut found) = compared(self.reader, wanted.vectors, wanted.nearest, wanted.members, keep)?
+        else {
             return Ok(Walked::Nowhere);
         };
-        self.report.ranked(if coded { "codes of vectors" } else { "vectors" }, wanted.place);
+        self.reader.report.ranked(if coded { "codes of vectors" } else { "vectors" }, wanted.place);
         found.sort_unstable_by(|left, right| {
             right.at_most.total_cmp(&left.at_most).then_with(|| left.reference.cmp(&right.reference))
         });
@@ -186,44 +180,44 @@ impl<'q> Run<'q> {
                 break;
             }
             let before = execution.keyed();
-            self.push_reference(&mut execution, &candidate.reference)?;
+            push_reference(self.reader, self.output, &mut execution, &candidate.reference)?;
             if execution.keyed() > before && candidate.at_most.is_finite() {
                 best.push(Reverse(Ordered(candidate.at_least)));
                 if best.len() > list {
                     best.pop();
                 }
             }
-            if self.is_tedious(tried as u64, best.len()) {
+            if self.reader.is_tedious(tried as u64, best.len()) {
                 return Ok(Walked::TooFew);
             }
         }
         self.followed(execution, wanted, HashSet::new())
     }
+}
 
-    /// The vectors that may be among the nearest `keep`, or all of them.
-    fn compared(
-        &mut self,
-        vectors: &VectorPath,
-        wanted: &Nearest,
-        members: Option<&HashSet<Bytes>>,
-        keep: Option<usize>,
-    ) -> Ran<Option<Vec<Candidate>>> {
-        let Some(mut compare) = comparison(vectors, wanted) else { return Ok(None) };
-        let view = self.view;
-        let mut entries = view.vector_entries(vectors, self.query.span);
-        let mut closest = Closest::new(keep);
-        while let Some(entry) = entries.next_entry()? {
-            self.check_cancelled()?;
-            if members.is_some_and(|members| !members.contains(entry.reference())) {
-                continue;
-            }
-            if !closest.offer(compare(entry.payload()), &entry) {
-                return Ok(None);
-            }
+/// The vectors that may be among the nearest `keep`, or all of them.
+fn compared(
+    reader: &mut Reader<'_>,
+    vectors: &VectorPath,
+    wanted: &Nearest,
+    members: Option<&HashSet<Bytes>>,
+    keep: Option<usize>,
+) -> Ran<Option<Vec<Neighbor>>> {
+    let Some(mut compare) = comparison(vectors, wanted) else { return Ok(None) };
+    let view = reader.view;
+    let mut entries = view.vector_entries(vectors, reader.query.span);
+    let mut closest = Closest::new(keep);
+    while let Some(entry) = entries.next_entry()? {
+        reader.allowance.check()?;
+        if members.is_some_and(|members| !members.contains(entry.reference())) {
+            continue;
         }
-        self.metrics.index_entries += entries.rows_read();
-        Ok(Some(closest.found))
+        if !closest.offer(compare(entry.payload()), &entry) {
+            return Ok(None);
+        }
     }
+    reader.count_entries(entries.rows_read());
+    Ok(Some(closest.found))
 }
 
 /// Compares the vector of a row with the wanted one; `None` where only the item can tell.

@@ -12,15 +12,18 @@ use orrery_query::access::Check;
 use orrery_query::columns::{Column, ColumnQuery, ColumnRun, ColumnSource, LookedUp};
 use orrery_query::{Execution, Flow};
 
-use super::SystemOf;
+use super::Reader;
+use super::lists::PREFILTER_BYTES_MAX;
 use super::lookup::{self, Bound, Lookup};
-use super::page::{PREFILTER_BYTES_MAX, Ran, Run};
 use crate::columns::{Building, ColumnSet, Ready, SetBuilder};
 use crate::item::{Item, readable};
 use crate::partition::{Span, rows_of};
+use crate::query::SystemOf;
+use crate::query::output::Output;
+use crate::query::page::Ran;
 
 /// Rows of columns that are one step of a page.
-pub(super) const STEP_ROWS: usize = 32;
+pub(in crate::query) const STEP_ROWS: usize = 32;
 /// Rows between two looks at whether anybody waits.
 const LOOK_ROWS: usize = 16 * 1_024;
 /// Rows between two looks at how large a set has become.
@@ -29,7 +32,7 @@ const SIZE_ROWS: usize = 4 * 1_024;
 const ITEMS_PER_ASK: u64 = 16 * 1_024;
 
 /// A place among the rows where the item itself is asked.
-pub(super) struct Place {
+pub(in crate::query) struct ItemPlace {
     row: usize,
     key: Bytes,
     /// What the set has there is out of date, if it has anything.
@@ -46,13 +49,13 @@ struct Checked<'f> {
 }
 
 /// What a page is shown.
-pub(super) enum Part<'p> {
+pub(in crate::query) enum Part<'p> {
     Rows(Range<usize>),
     Item(&'p Bytes, &'p Item),
 }
 
 /// Columns that are made while all items are looked at.
-pub(super) struct Making {
+pub(in crate::query) struct Making {
     building: Option<Building>,
     rows: usize,
 }
@@ -65,23 +68,30 @@ struct Seen {
     looked_up: LookedUp,
 }
 
-impl<'q> Run<'q> {
+impl<'q> Reader<'q> {
     /// Adds all items of the span from columns; `None` if there are none for this query.
-    pub fn push_columns(&mut self, execution: &mut Execution<'q>) -> Ran<Option<Flow>> {
+    pub fn push_columns(
+        &mut self,
+        output: &mut Output<'q>,
+        execution: &mut Execution<'q>,
+    ) -> Ran<Option<Flow>> {
         if self.query.tuning.column_asks == 0 || !self.view.columns().is_noting() {
             return Ok(None);
         }
         let Some(query) = self.query.prepared.column_query() else { return Ok(None) };
         let Some(ready) = self.view.ready_columns(query.sources())? else { return Ok(None) };
-        let Some(seen) = self.over_columns(&query, &ready, None, execution)? else { return Ok(None) };
-        self.metrics.loaded_items += seen.items;
-        self.metrics.loaded_bytes += seen.bytes;
+        let Some(seen) = self.over_columns(&query, &ready, None, output, execution)? else { return Ok(None) };
+        self.count_all_loaded(seen.items, seen.bytes);
         self.report.columns();
         Ok(Some(Flow::More))
     }
 
     /// The same for a query whose items would be found by checking all entries of one of its paths.
-    pub fn push_checked(&mut self, execution: &mut Execution<'q>) -> Ran<Option<Flow>> {
+    pub fn push_checked(
+        &mut self,
+        output: &mut Output<'q>,
+        execution: &mut Execution<'q>,
+    ) -> Ran<Option<Flow>> {
         let tuning = &self.query.tuning;
         let all = matches!(self.query.span, Span::All);
         if !all || tuning.column_asks == 0 || self.view.item_count() < tuning.column_items_min {
@@ -104,20 +114,19 @@ impl<'q> Run<'q> {
             return Ok(None);
         };
         query.look_up(source, check);
-        let Some(seen) = self.over_columns(&query, &ready, Some(Checked { source, check }), execution)?
+        let Some(seen) =
+            self.over_columns(&query, &ready, Some(Checked { source, check }), output, execution)?
         else {
             return Ok(None);
         };
-        self.metrics.index_entries += seen.looked_up.entries;
+        self.count_entries(seen.looked_up.entries);
         let candidates = seen.looked_up.candidates;
         if candidates <= lookup::candidates_max(tuning, self.view.item_count()) as u64 {
             self.report.candidates(candidates);
-            self.metrics.loaded_items += candidates;
-            self.metrics.loaded_bytes += seen.looked_up.candidate_bytes;
+            self.count_all_loaded(candidates, seen.looked_up.candidate_bytes);
         } else {
             self.report.gave_up();
-            self.metrics.loaded_items += seen.items;
-            self.metrics.loaded_bytes += seen.bytes;
+            self.count_all_loaded(seen.items, seen.bytes);
         }
         self.report.columns();
         Ok(Some(Flow::More))
@@ -129,6 +138,7 @@ impl<'q> Run<'q> {
         query: &ColumnQuery,
         ready: &Ready,
         checked: Option<Checked<'_>>,
+        output: &mut Output<'q>,
         execution: &mut Execution<'q>,
     ) -> Ran<Option<Seen>> {
         let set = &ready.set;
@@ -138,18 +148,26 @@ impl<'q> Run<'q> {
         }
         let span = self.query.span;
         let rows = rows_of(set, span).0;
-        self.spend((rows.len() / STEP_ROWS) as u64)?;
+        self.allowance.spend((rows.len() / STEP_ROWS) as u64)?;
         let places = self.places(ready, &columns)?;
         let source = checked.as_ref().map(|checked| &query.sources()[checked.source]);
         if source.is_some_and(|source| places.iter().any(|place| !tells(place, source))) {
             return Ok(None);
         }
-        let mut run =
-            ColumnRun::new(query, self.query.prepared, columns, &set.numbers, &set.sizes, &self.meter);
+        let mut run = ColumnRun::new(
+            query,
+            self.query.prepared,
+            columns,
+            &set.numbers,
+            &set.sizes,
+            &self.allowance.meter,
+        );
         let mut seen = Seen::default();
         self.show_all(ready, &rows, &places, &mut |this, part| match part {
-            Part::Rows(rows) => this.push_rows(set, &mut run, rows, &mut seen, execution),
-            Part::Item(_, item) => this.push_place(item, checked.as_ref().zip(source), &mut seen, execution),
+            Part::Rows(rows) => this.push_rows(set, &mut run, rows, &mut seen, output, execution),
+            Part::Item(_, item) => {
+                this.push_place(item, checked.as_ref().zip(source), &mut seen, output, execution)
+            }
         })?;
         let by_rows = run.looked_up();
         seen.looked_up.entries += by_rows.entries;
@@ -163,8 +181,8 @@ impl<'q> Run<'q> {
         &mut self,
         ready: &Ready,
         rows: &Range<usize>,
-        places: &[Place],
-        show: &mut dyn FnMut(&mut Run<'q>, Part<'_>) -> Ran<()>,
+        places: &[ItemPlace],
+        show: &mut dyn FnMut(&mut Reader<'q>, Part<'_>) -> Ran<()>,
     ) -> Ran<()> {
         let set = &ready.set;
         let renews = ready.is_to_renew() && matches!(self.query.span, Span::All);
@@ -217,14 +235,14 @@ impl<'q> Run<'q> {
         if placed.sum::<u64>() + in_rows.sum::<u64>() > PREFILTER_BYTES_MAX as u64 {
             return Ok(false);
         }
-        self.spend((rows.len() / STEP_ROWS) as u64)?;
-        let meter = Rc::clone(&self.meter);
+        self.allowance.spend((rows.len() / STEP_ROWS) as u64)?;
+        let meter = Rc::clone(&self.allowance.meter);
         let mut run = ColumnRun::new(&query, prepared, columns, &set.numbers, &set.sizes, &meter);
         let mut selected = Vec::new();
         self.show_all(&ready, &rows, &places, &mut |this, part| {
             match part {
                 Part::Rows(rows) => {
-                    this.query.budget.check()?;
+                    this.allowance.check_budget()?;
                     selected.clear();
                     run.select(rows.clone(), &mut selected)?;
                     let mut left_out = rows;
@@ -239,9 +257,9 @@ impl<'q> Run<'q> {
                 }
                 Part::Item(key, item) => {
                     let system = SystemOf { item, system: this.query.system };
-                    match prepared.matches(system.row(), &this.meter)? {
+                    match prepared.matches(system.row(), &this.allowance.meter)? {
                         true => keep(item.number, key.clone()),
-                        false => this.count(item.document.len()),
+                        false => this.count_loaded(item.document.len()),
                     }
                 }
             }
@@ -252,27 +270,27 @@ impl<'q> Run<'q> {
     }
 
     fn count_rows(&mut self, set: &ColumnSet, rows: Range<usize>) {
-        self.metrics.loaded_items += rows.len() as u64;
-        self.metrics.loaded_bytes += set.sizes[rows].iter().map(|size| u64::from(*size)).sum::<u64>();
+        let bytes = set.sizes[rows.clone()].iter().map(|size| u64::from(*size)).sum();
+        self.count_all_loaded(rows.len() as u64, bytes);
     }
 
     /// Where items are asked, in the order of their keys, and the items as the page sees them.
-    pub fn places(&mut self, ready: &Ready, columns: &[&Column]) -> Ran<Vec<Place>> {
+    pub fn places(&mut self, ready: &Ready, columns: &[&Column]) -> Ran<Vec<ItemPlace>> {
         let set = &ready.set;
         let (rows, range) = rows_of(set, self.query.span);
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<ItemPlace> = Vec::new();
         for key in &ready.changed {
             if (range.start.clone(), range.end.clone()).contains(key) {
                 let found = set.find(key);
                 let (row, key) = (found.unwrap_or_else(|row| row), key.clone());
-                places.push(Place { row, key, changed: true, stored: found.is_ok(), item: None });
+                places.push(ItemPlace { row, key, changed: true, stored: found.is_ok(), item: None });
             }
         }
         for row in columns.iter().flat_map(|column| column.deferred()) {
             let row = *row as usize;
             if rows.contains(&row) {
                 let key = set.key(row).into();
-                places.push(Place { row, key, changed: false, stored: true, item: None });
+                places.push(ItemPlace { row, key, changed: false, stored: true, item: None });
             }
         }
         // New keys stand before the row that they come before; of one key the change counts.
@@ -282,7 +300,7 @@ impl<'q> Run<'q> {
         });
         places.dedup_by(|later, earlier| later.stored && earlier.stored && later.row == earlier.row);
         for place in &mut places {
-            self.check_cancelled()?;
+            self.allowance.check()?;
             place.item = self.look_at(&place.key)?;
         }
         Ok(places)
@@ -293,6 +311,7 @@ impl<'q> Run<'q> {
         item: &Item,
         checked: Option<(&Checked<'_>, &ColumnSource)>,
         seen: &mut Seen,
+        output: &mut Output<'q>,
         execution: &mut Execution<'q>,
     ) -> Ran<()> {
         seen.items += 1;
@@ -300,13 +319,15 @@ impl<'q> Run<'q> {
         if let Some((checked, source)) = checked {
             let value = source.read(item.body()).to_value();
             seen.looked_up.entries += u64::from(!value.is_undefined());
-            if value.is_undefined() || !self.query.prepared.passes(checked.check, &value, &self.meter)? {
+            if value.is_undefined()
+                || !self.query.prepared.passes(checked.check, &value, &self.allowance.meter)?
+            {
                 return Ok(());
             }
             seen.looked_up.candidates += 1;
             seen.looked_up.candidate_bytes += item.document.len() as u64;
         }
-        self.push(execution, item)?;
+        output.push(execution, item, &mut self.allowance)?;
         Ok(())
     }
 
@@ -316,17 +337,18 @@ impl<'q> Run<'q> {
         run: &mut ColumnRun<'_>,
         rows: Range<usize>,
         seen: &mut Seen,
+        output: &mut Output<'q>,
         execution: &mut Execution<'q>,
     ) -> Ran<()> {
         let mut rest = rows;
         while !rest.is_empty() {
             let part = rest.start..rest.end.min(rest.start + LOOK_ROWS);
-            self.query.budget.check()?;
+            self.allowance.check_budget()?;
             seen.items += part.len() as u64;
             seen.bytes += set.sizes[part.clone()].iter().map(|size| u64::from(*size)).sum::<u64>();
             let before = execution.matched();
             run.push(part.clone(), execution)?;
-            self.metrics.matched_items += execution.matched() - before;
+            output.count_matched(execution.matched() - before);
             rest.start = part.end;
         }
         Ok(())
@@ -361,8 +383,8 @@ impl<'q> Run<'q> {
             return Ok(());
         }
         let mut making = Making { building, rows: 0 };
-        self.visit(&mut |run, key, item, document| {
-            making.push(run, key, item.number, document);
+        self.visit(&mut |reader, key, item, document| {
+            making.push(reader, key, item.number, document);
             Ok(if making.building.is_some() { Flow::More } else { Flow::Stop })
         })?;
         self.keep_columns(making);
@@ -378,7 +400,7 @@ impl<'q> Run<'q> {
 }
 
 /// Whether an index entry tells the value that an item has.
-fn tells(place: &Place, source: &ColumnSource) -> bool {
+fn tells(place: &ItemPlace, source: &ColumnSource) -> bool {
     let Some(item) = &place.item else { return true };
     let mut encoded = Vec::new();
     orrery_index::encode_value(&mut encoded, &source.read(item.body()).to_value());
@@ -386,15 +408,15 @@ fn tells(place: &Place, source: &ColumnSource) -> bool {
 }
 
 impl Making {
-    pub fn push(&mut self, run: &Run<'_>, key: &[u8], number: u64, document: &[u8]) {
+    pub fn push(&mut self, reader: &Reader<'_>, key: &[u8], number: u64, document: &[u8]) {
         let Some(building) = &mut self.building else { return };
         building.builder.push(key, number, document.len(), readable(document));
         self.rows += 1;
         if self.rows.is_multiple_of(SIZE_ROWS)
-            && !run.view.columns().budget().has_room_for(building.builder.size_bytes())
+            && !reader.view.columns().budget().has_room_for(building.builder.size_bytes())
         {
             self.building = None;
-            run.view.columns().abandon();
+            reader.view.columns().abandon();
         }
     }
 }

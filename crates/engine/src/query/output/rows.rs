@@ -7,19 +7,20 @@ use orrery_query::merge::HeldRows;
 use orrery_query::{Flow, Row};
 use orrery_sql::SqlError;
 
-use super::{PageSink, QueryLimits};
+use crate::query::page::Ran;
+use crate::query::{PageSink, QueryLimits};
 
 /// Rows between two looks at the clock.
 const CLOCK_ROWS: u64 = 32;
 
 /// The rows of the page.
-pub(super) struct Out<'s> {
+pub(super) struct PageRows<'s> {
     sink: &'s mut PageSink<'s>,
-    pub rows: usize,
+    rows: usize,
     bytes: usize,
     limits: QueryLimits,
     /// Rows behind the page are collected here, as long as they fit.
-    pub spill: Option<HeldRows>,
+    spill: Option<HeldRows>,
     budget: &'s Budget,
     held: Option<Held>,
     /// Why a row was not taken.
@@ -30,18 +31,40 @@ pub(super) struct Out<'s> {
 /// Rows of a page are charged in pieces of this size; what is less is not worth the asking.
 const PAGE_PIECE_BYTES: usize = 64 * 1024;
 
-impl<'s> Out<'s> {
-    pub fn new(sink: &'s mut PageSink<'s>, limits: QueryLimits, budget: &'s Budget) -> Out<'s> {
-        Out { sink, rows: 0, bytes: 0, limits, spill: None, budget, held: None, exceeded: None, timed: 0 }
+impl<'s> PageRows<'s> {
+    pub fn new(sink: &'s mut PageSink<'s>, limits: QueryLimits, budget: &'s Budget) -> PageRows<'s> {
+        PageRows {
+            sink,
+            rows: 0,
+            bytes: 0,
+            limits,
+            spill: None,
+            budget,
+            held: None,
+            exceeded: None,
+            timed: 0,
+        }
     }
 
     pub fn size_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Why a row was not taken, if one was not.
-    pub fn exceeded(&self) -> Option<Exceeded> {
-        self.exceeded
+    pub fn count(&self) -> usize {
+        self.rows
+    }
+
+    /// Fails if a row was not taken for want of memory.
+    pub fn check(&self) -> Ran<()> {
+        self.exceeded.map_or(Ok(()), |exceeded| Err(exceeded.into()))
+    }
+
+    pub fn spill(&mut self) {
+        self.spill = Some(HeldRows::default());
+    }
+
+    pub fn take_spilled(&mut self) -> Option<HeldRows> {
+        self.spill.take()
     }
 
     /// What the rows are charged with.
@@ -97,7 +120,7 @@ impl<'s> Out<'s> {
             && self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.rows >= self.limits.rows || self.bytes >= self.limits.bytes
     }
 }

@@ -18,12 +18,14 @@ use orrery_model::Value;
 use orrery_query::access::{Filter, Place};
 use orrery_query::{Execution, SortPosition};
 
-use super::QueryPosition;
 use super::graph::Wanted;
-use super::page::{Ran, Run};
+use super::sorted::Sorted;
 use super::vector_scan::Walked;
 use crate::item::Item;
 use crate::partition::index::{Lacking, Part, VectorPath};
+use crate::query::QueryPosition;
+use crate::query::access_path::Reader;
+use crate::query::page::Ran;
 
 /// Items of a filter that are looked for among the vectors.
 const MEMBERS_MAX: usize = 1_000_000;
@@ -64,24 +66,23 @@ impl Incomparable {
     }
 }
 
-impl<'q> Run<'q> {
+impl<'q> Sorted<'_, 'q> {
     /// Looks for the items that come before all others.
     pub(super) fn leading(
         &mut self,
         others: &mut Incomparable,
         members: Option<&HashSet<Bytes>>,
-        after: Option<&SortPosition>,
-        passed: u64,
     ) -> Ran<Told> {
+        let after = self.after;
         // Behind a distance there are none.
         if !others.first || after.is_some_and(|after| !is_among_them(after)) {
             return Ok(Told::All);
         }
-        let Some(mut lacking) = self.lacking_vector(others)? else { return Ok(Told::Unknown) };
-        let need = self.needed(passed).unwrap_or(usize::MAX) as u64;
-        let before = self.metrics.clone();
+        let Some(mut lacking) = lacking_vector(self.reader, others)? else { return Ok(Told::Unknown) };
+        let need = self.needed().unwrap_or(usize::MAX) as u64;
+        let before = (self.reader.mark(), self.output.matched_items());
         loop {
-            let mut execution = self.execution(after, passed);
+            let mut execution = self.execution();
             let mut vain = Vain::default();
             for listed in &lacking.items {
                 if execution.keyless() >= need {
@@ -94,17 +95,19 @@ impl<'q> Run<'q> {
                     others.leading.push((listed.1.clone(), item));
                 }
             }
-            self.forget(&others.part, vain)?;
+            forget(self.reader, &others.part, vain)?;
             if execution.keyless() >= need {
-                self.report.ranked("items without a vector", &others.place);
-                self.finish(&mut execution)?;
+                self.reader.report.ranked("items without a vector", &others.place);
+                self.output.finish(&mut execution)?;
                 return Ok(Told::Page(self.after_page(&execution)));
             }
             if !lacking.more {
                 return Ok(Told::All);
             }
-            (others.leading, self.metrics) = (Vec::new(), before.clone());
-            match self.lacking_members(others, members)? {
+            others.leading = Vec::new();
+            self.reader.back_to(before.0.clone());
+            self.output.set_matched(before.1);
+            match lacking_members(self.reader, others, members)? {
                 Some(all) => lacking = all,
                 None => return Ok(Told::Unknown),
             }
@@ -113,13 +116,13 @@ impl<'q> Run<'q> {
 
     /// An execution that has the items that come before all others.
     pub(super) fn led(&mut self, wanted: &Wanted<'_>) -> Ran<Execution<'q>> {
-        let mut execution = self.execution(wanted.after, wanted.passed);
-        let matched = self.metrics.matched_items;
+        let mut execution = self.execution();
+        let matched = self.output.matched_items();
         for (_, item) in &wanted.others.leading {
-            self.push(&mut execution, item)?;
+            self.output.push(&mut execution, item, &mut self.reader.allowance)?;
         }
         // They were counted when they were found.
-        self.metrics.matched_items = matched;
+        self.output.set_matched(matched);
         Ok(execution)
     }
 
@@ -130,13 +133,14 @@ impl<'q> Run<'q> {
         wanted: &Wanted<'_>,
         mut pushed: HashSet<Bytes>,
     ) -> Ran<Walked<'q>> {
-        let Wanted { others, members, after, passed, .. } = *wanted;
+        let after = self.after;
+        let Wanted { others, members, .. } = *wanted;
         let rows = self.wanted_at_all(0);
         if others.first || execution.keyed() >= rows {
             return Ok(Walked::Rows(Box::new(execution)));
         }
-        let Some(mut lacking) = self.lacking_vector(others)? else { return Ok(Walked::TooFew) };
-        let need = self.needed(passed).unwrap_or(usize::MAX) as u64;
+        let Some(mut lacking) = lacking_vector(self.reader, others)? else { return Ok(Walked::TooFew) };
+        let need = self.needed().unwrap_or(usize::MAX) as u64;
         let before = execution.keyless();
         let room = need.saturating_sub((execution.held() as u64).saturating_sub(before));
         loop {
@@ -150,55 +154,15 @@ impl<'q> Run<'q> {
                     self.push_incomparable(&mut execution, &others.part, listed, &mut vain)?;
                 }
             }
-            self.forget(&others.part, vain)?;
+            forget(self.reader, &others.part, vain)?;
             if !lacking.more || execution.keyless() - before >= room {
                 return Ok(Walked::Rows(Box::new(execution)));
             }
-            match self.lacking_members(others, members)? {
+            match lacking_members(self.reader, others, members)? {
                 Some(all) => lacking = all,
                 None => return Ok(Walked::TooFew),
             }
         }
-    }
-
-    fn lacking_vector(&mut self, others: &Incomparable) -> Ran<Option<Lacking>> {
-        let (view, span) = (self.view, self.query.span);
-        let items_max = self.query.tuning.absent_items_max;
-        view.lacking_vector(&others.vectors, &others.part, span, items_max, &mut || self.check_cancelled())
-    }
-
-    /// The items that the filter leads to and that have no vector; `None` where there are too many of the ones or the others.
-    fn lacking_members(
-        &mut self,
-        others: &Incomparable,
-        members: Option<&HashSet<Bytes>>,
-    ) -> Ran<Option<Lacking>> {
-        let mut left = match members {
-            _ if matches!(self.filter, Filter::Everything) => return Ok(None),
-            Some(members) => members.clone(),
-            None => match self.candidates_up_to(MEMBERS_MAX)? {
-                Some(candidates) => candidates.into_iter().map(|candidate| candidate.reference).collect(),
-                None => return Ok(None),
-            },
-        };
-        let (view, span) = (self.view, self.query.span);
-        let mut entries = view.vector_entries(&others.vectors, span);
-        while let Some(entry) = entries.next_entry()? {
-            self.check_cancelled()?;
-            left.remove(entry.reference());
-        }
-        self.metrics.index_entries += entries.rows_read();
-        if left.len() > self.query.tuning.absent_items_max {
-            return Ok(None);
-        }
-        let mut items = Vec::with_capacity(left.len());
-        for reference in left {
-            self.check_cancelled()?;
-            let item = self.look_at(&view.item_key(&reference)?)?;
-            items.extend(item.map(|item| (item.number, reference)));
-        }
-        items.sort_unstable();
-        Ok(Some(Lacking { items, more: false }))
     }
 
     /// Pushes an item of the list if it lacks the vector still. Returns it if it passed the filter; only then it counts as loaded.
@@ -209,9 +173,9 @@ impl<'q> Run<'q> {
         listed: &(u64, Bytes),
         vain: &mut Vain,
     ) -> Ran<Option<Item>> {
-        self.check_cancelled()?;
-        let key = self.view.item_key(&listed.1)?;
-        let Some(item) = self.look_at(&key)? else {
+        self.reader.allowance.check()?;
+        let key = self.reader.view.item_key(&listed.1)?;
+        let Some(item) = self.reader.look_at(&key)? else {
             vain.gone.push(listed.clone());
             return Ok(None);
         };
@@ -221,27 +185,67 @@ impl<'q> Run<'q> {
             return Ok(None);
         }
         let before = execution.matched();
-        self.push(execution, &item)?;
+        self.output.push(execution, &item, &mut self.reader.allowance)?;
         if execution.matched() == before {
             return Ok(None);
         }
-        self.count(item.document.len());
+        self.reader.count_loaded(item.document.len());
         Ok(Some(item))
     }
+}
 
-    /// Takes off the list what was looked at in vain, when it is much.
-    fn forget(&mut self, part: &Part, mut vain: Vain) -> Ran<()> {
-        let many = self.query.tuning.absent_items_max / FORGOTTEN_PART;
-        if vain.gone.len() + vain.complete.len() <= many {
-            return Ok(());
-        }
-        // What is only hidden may be seen again.
-        if self.view.hides_nothing()? {
-            vain.complete.append(&mut vain.gone);
-        }
-        self.view.forget_lacking(part, &vain.complete);
-        Ok(())
+fn lacking_vector(reader: &mut Reader<'_>, others: &Incomparable) -> Ran<Option<Lacking>> {
+    let (view, span) = (reader.view, reader.query.span);
+    let items_max = reader.query.tuning.absent_items_max;
+    view.lacking_vector(&others.vectors, &others.part, span, items_max, &mut || reader.allowance.check())
+}
+
+/// The items that the filter leads to and that have no vector; `None` where there are too many of the ones or the others.
+fn lacking_members(
+    reader: &mut Reader<'_>,
+    others: &Incomparable,
+    members: Option<&HashSet<Bytes>>,
+) -> Ran<Option<Lacking>> {
+    let mut left = match members {
+        _ if matches!(reader.filter, Filter::Everything) => return Ok(None),
+        Some(members) => members.clone(),
+        None => match reader.candidates_up_to(MEMBERS_MAX)? {
+            Some(candidates) => candidates.into_iter().map(|candidate| candidate.reference).collect(),
+            None => return Ok(None),
+        },
+    };
+    let (view, span) = (reader.view, reader.query.span);
+    let mut entries = view.vector_entries(&others.vectors, span);
+    while let Some(entry) = entries.next_entry()? {
+        reader.allowance.check()?;
+        left.remove(entry.reference());
     }
+    reader.count_entries(entries.rows_read());
+    if left.len() > reader.query.tuning.absent_items_max {
+        return Ok(None);
+    }
+    let mut items = Vec::with_capacity(left.len());
+    for reference in left {
+        reader.allowance.check()?;
+        let item = reader.look_at(&view.item_key(&reference)?)?;
+        items.extend(item.map(|item| (item.number, reference)));
+    }
+    items.sort_unstable();
+    Ok(Some(Lacking { items, more: false }))
+}
+
+/// Takes off the list what was looked at in vain, when it is much.
+fn forget(reader: &mut Reader<'_>, part: &Part, mut vain: Vain) -> Ran<()> {
+    let many = reader.query.tuning.absent_items_max / FORGOTTEN_PART;
+    if vain.gone.len() + vain.complete.len() <= many {
+        return Ok(());
+    }
+    // What is only hidden may be seen again.
+    if reader.view.hides_nothing()? {
+        vain.complete.append(&mut vain.gone);
+    }
+    reader.view.forget_lacking(part, &vain.complete);
+    Ok(())
 }
 
 /// Items of a list that were not what it says.

@@ -52,7 +52,7 @@ pub fn held_page_charge() -> f64 {
 }
 
 /// `answered`: the index answers the filter. `counted`: entries that were counted instead of loading their items.
-pub(super) fn page(
+pub(in crate::query) fn page(
     prepared: &Prepared,
     filter: &Filter,
     answered: bool,

@@ -11,14 +11,17 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use orrery_index::{CodeProbe, GraphRows, GraphSearch};
+use orrery_query::Execution;
 use orrery_query::access::{Nearest, Place};
-use orrery_query::{Execution, SortPosition};
 
 use super::incomparable::Incomparable;
-use super::page::{Failed, Ran, Run};
-use super::vector_scan::{Candidate, Closest, Walked, metric_of};
+use super::push_reference;
+use super::sorted::Sorted;
+use super::vector_scan::{Closest, Neighbor, Walked, metric_of};
 use crate::partition::Span;
 use crate::partition::index::{GraphPath, TouchedVector, VectorForm, VectorPath};
+use crate::query::access_path::Reader;
+use crate::query::page::{Failed, Ran};
 
 /// Nodes from which a walk goes on without finding anything before it ends, beside as many as its list is long.
 const PATIENCE_MIN: usize = 100;
@@ -44,44 +47,42 @@ pub(super) struct Wanted<'w> {
     pub list: usize,
     /// All that may be loaded are known to count.
     pub all_count: bool,
-    pub after: Option<&'w SortPosition>,
-    pub passed: u64,
     /// Items that have no vector to compare.
     pub others: &'w Incomparable,
 }
 
-impl<'q> Run<'q> {
+impl<'q> Sorted<'_, 'q> {
     /// The rows of the nearest by the graph; nowhere, where a scan is better.
     pub(super) fn walked(&mut self, wanted: &Wanted<'_>) -> Ran<Walked<'q>> {
         let VectorForm::Coded(quantizer) = wanted.vectors.form else { return Ok(Walked::Nowhere) };
         let metric = metric_of(wanted.nearest.function);
-        let Some(graph) = self.view.graph(wanted.vectors, metric)? else { return Ok(Walked::Nowhere) };
+        let Some(graph) = self.reader.view.graph(wanted.vectors, metric)? else { return Ok(Walked::Nowhere) };
         let nodes = graph.nodes();
         let few_members =
             wanted.members.is_some_and(|members| (members.len() as u64).saturating_mul(MEMBERS_PART) < nodes);
-        if nodes < self.query.tuning.graph_nodes_min || few_members {
+        if nodes < self.reader.query.tuning.graph_nodes_min || few_members {
             return Ok(Walked::Nowhere);
         }
-        if !matches!(self.query.span, Span::All) && self.has_at_most(SPAN_ITEMS)? {
+        if !matches!(self.reader.query.span, Span::All) && self.reader.has_at_most(SPAN_ITEMS)? {
             return Ok(Walked::Nowhere);
         }
         let Some(probe) = quantizer.probe(&wanted.nearest.vector, metric) else { return Ok(Walked::Nowhere) };
         let mut beam = wanted.list;
         // Better at once than halfway.
         let steps = (beam.saturating_add(PATIENCE_MIN.max(beam)) as u64).saturating_mul(COMPARED_PER_LISTED);
-        if steps > self.steps_left {
-            return Err(Failed::Lengthy);
-        }
-        let Some(mut waiting) = self.unlinked(wanted, &graph, &probe)? else { return Ok(Walked::Nowhere) };
+        self.reader.allowance.foresee(steps)?;
+        let Some(mut waiting) = unlinked(self.reader, wanted, &graph, &probe)? else {
+            return Ok(Walked::Nowhere);
+        };
         let nearness = |code: &[u8]| probe.compare(code);
         let mut search = GraphSearch::default();
-        search.begin(&mut Nodes { run: self, graph: &graph }, &graph.entries(), &nearness)?;
+        search.begin(&mut Nodes { reader: self.reader, graph: &graph }, &graph.entries(), &nearness)?;
         let mut execution = self.led(wanted)?;
         // Of an item that has lost its vector the graph may not know yet.
         let mut tries = Tries { items: wanted.others.references(), ..Tries::default() };
         loop {
             let patience = PATIENCE_MIN.max(beam);
-            search.run(&mut Nodes { run: self, graph: &graph }, beam, patience, &nearness)?;
+            search.run(&mut Nodes { reader: self.reader, graph: &graph }, beam, patience, &nearness)?;
             let listed = search.nearest(beam);
             // What is not as near as the last on the list may be less near than nodes that were not met.
             let reach = match listed.last() {
@@ -92,10 +93,10 @@ impl<'q> Run<'q> {
                 if !tries.nodes.insert(met.node) {
                     continue;
                 }
-                let Some((reference, _)) = self.view.node(&graph, met.node)? else { continue };
-                if self.takes(wanted, &reference)? {
+                let Some((reference, _)) = self.reader.view.node(&graph, met.node)? else { continue };
+                if takes(self.reader, wanted, &reference)? {
                     let nearness = f64::from(met.nearness);
-                    waiting.push(Candidate { at_most: nearness, at_least: nearness, reference });
+                    waiting.push(Neighbor { at_most: nearness, at_least: nearness, reference });
                 }
             }
             waiting.sort_unstable_by(|left, right| {
@@ -105,10 +106,10 @@ impl<'q> Run<'q> {
             let enough = self.try_all(&mut execution, wanted, waiting.drain(..near), &mut tries)?;
             let (compared, walked) = search.effort();
             if enough || search.is_exhausted() && compared >= nodes {
-                self.metrics.index_entries += compared + walked;
+                self.reader.count_entries(compared + walked);
                 break;
             }
-            if self.is_tedious(tries.tried, tries.passed) {
+            if self.reader.is_tedious(tries.tried, tries.passed) {
                 return Ok(Walked::TooFew);
             }
             let growth = (2 * wanted.list / (tries.passed + 1)).clamp(2, GROWTH_MAX);
@@ -117,51 +118,8 @@ impl<'q> Run<'q> {
                 return Ok(Walked::Nowhere);
             }
         }
-        self.report.ranked("a graph of vectors", wanted.place);
+        self.reader.report.ranked("a graph of vectors", wanted.place);
         self.followed(execution, wanted, tries.items)
-    }
-
-    /// The vectors that the graph does not lead to and that may be among the nearest; `None` where they are too many.
-    fn unlinked(
-        &mut self,
-        wanted: &Wanted<'_>,
-        graph: &GraphPath,
-        probe: &CodeProbe,
-    ) -> Ran<Option<Vec<Candidate>>> {
-        let mut closest = Closest::new(wanted.all_count.then_some(wanted.list));
-        let is_member = |reference: &[u8]| wanted.members.is_none_or(|members| members.contains(reference));
-        let view = self.view;
-        for mut entries in view.touched_entries(graph, self.query.span) {
-            while let Some(entry) = entries.next_entry()? {
-                self.check_cancelled()?;
-                let likeness = match TouchedVector::of(&entry) {
-                    TouchedVector::Gone => continue,
-                    TouchedVector::Unknown => None,
-                    TouchedVector::Code(code) => probe.compare(code),
-                };
-                if is_member(entry.reference()) && !closest.offer_code(likeness, &entry) {
-                    return Ok(None);
-                }
-            }
-            self.metrics.index_entries += entries.rows_read();
-        }
-        if let Some(mut entries) = view.unlinked_entries(graph, wanted.vectors, self.query.span) {
-            while let Some(entry) = entries.next_entry()? {
-                self.check_cancelled()?;
-                if is_member(entry.reference()) && !closest.offer_code(probe.compare(entry.payload()), &entry)
-                {
-                    return Ok(None);
-                }
-            }
-            self.metrics.index_entries += entries.rows_read();
-        }
-        Ok(Some(closest.found))
-    }
-
-    /// Whether an item of the graph is in the span, and among the members of the filter.
-    fn takes(&self, wanted: &Wanted<'_>, reference: &Bytes) -> Ran<bool> {
-        let is_member = wanted.members.is_none_or(|members| members.contains(reference));
-        Ok(is_member && self.view.is_inside(self.query.span, reference)?)
     }
 
     /// Loads candidates, the likeliest first, until there are enough. Returns whether there are.
@@ -169,7 +127,7 @@ impl<'q> Run<'q> {
         &mut self,
         execution: &mut Execution<'q>,
         wanted: &Wanted<'_>,
-        candidates: impl Iterator<Item = Candidate>,
+        candidates: impl Iterator<Item = Neighbor>,
         tries: &mut Tries,
     ) -> Ran<bool> {
         for candidate in candidates {
@@ -181,15 +139,57 @@ impl<'q> Run<'q> {
                 continue;
             }
             let before = execution.keyed();
-            self.push_reference(execution, &candidate.reference)?;
+            push_reference(self.reader, self.output, execution, &candidate.reference)?;
             tries.tried += 1;
             tries.passed += usize::from(execution.keyed() > before && candidate.at_most.is_finite());
-            if self.is_tedious(tries.tried, tries.passed) {
+            if self.reader.is_tedious(tries.tried, tries.passed) {
                 return Ok(false);
             }
         }
         Ok(tries.passed >= wanted.list)
     }
+}
+
+/// The vectors that the graph does not lead to and that may be among the nearest; `None` where they are too many.
+fn unlinked(
+    reader: &mut Reader<'_>,
+    wanted: &Wanted<'_>,
+    graph: &GraphPath,
+    probe: &CodeProbe,
+) -> Ran<Option<Vec<Neighbor>>> {
+    let mut closest = Closest::new(wanted.all_count.then_some(wanted.list));
+    let is_member = |reference: &[u8]| wanted.members.is_none_or(|members| members.contains(reference));
+    let view = reader.view;
+    for mut entries in view.touched_entries(graph, reader.query.span) {
+        while let Some(entry) = entries.next_entry()? {
+            reader.allowance.check()?;
+            let likeness = match TouchedVector::of(&entry) {
+                TouchedVector::Gone => continue,
+                TouchedVector::Unknown => None,
+                TouchedVector::Code(code) => probe.compare(code),
+            };
+            if is_member(entry.reference()) && !closest.offer_code(likeness, &entry) {
+                return Ok(None);
+            }
+        }
+        reader.count_entries(entries.rows_read());
+    }
+    if let Some(mut entries) = view.unlinked_entries(graph, wanted.vectors, reader.query.span) {
+        while let Some(entry) = entries.next_entry()? {
+            reader.allowance.check()?;
+            if is_member(entry.reference()) && !closest.offer_code(probe.compare(entry.payload()), &entry) {
+                return Ok(None);
+            }
+        }
+        reader.count_entries(entries.rows_read());
+    }
+    Ok(Some(closest.found))
+}
+
+/// Whether an item of the graph is in the span, and among the members of the filter.
+fn takes(reader: &Reader<'_>, wanted: &Wanted<'_>, reference: &Bytes) -> Ran<bool> {
+    let is_member = wanted.members.is_none_or(|members| members.contains(reference));
+    Ok(is_member && reader.view.is_inside(reader.query.span, reference)?)
 }
 
 /// What a walk has tried.
@@ -204,7 +204,7 @@ struct Tries {
 
 /// The nodes of a graph as a page reads them.
 struct Nodes<'r, 'q> {
-    run: &'r mut Run<'q>,
+    reader: &'r mut Reader<'q>,
     graph: &'r GraphPath,
 }
 
@@ -213,11 +213,11 @@ impl GraphRows for Nodes<'_, '_> {
     type Error = Failed;
 
     fn code(&mut self, node: u32) -> Ran<Option<Bytes>> {
-        self.run.check_cancelled()?;
-        Ok(self.run.view.node(self.graph, node)?.map(|(_, code)| code))
+        self.reader.allowance.check()?;
+        Ok(self.reader.view.node(self.graph, node)?.map(|(_, code)| code))
     }
 
     fn links(&mut self, node: u32) -> Ran<Vec<u32>> {
-        Ok(self.run.view.node_links(self.graph, node)?)
+        Ok(self.reader.view.node_links(self.graph, node)?)
     }
 }

@@ -10,7 +10,7 @@ use super::lookup::{Lookup, steps_of};
 use crate::partition::index::{PartitionView, SpatialPath, TextPath};
 
 /// Whether there is an index in which a search finds its items.
-pub(super) fn is_searchable(view: &PartitionView, search: &Search) -> bool {
+pub(in crate::query) fn is_searchable(view: &PartitionView, search: &Search) -> bool {
     match &search.kind {
         SearchKind::Around(around) => spatial(view, &search.place, around).is_some(),
         SearchKind::Terms { terms, .. } => {
@@ -46,7 +46,7 @@ pub(super) fn searched<'f>(view: &PartitionView, search: &'f Search) -> Option<L
 }
 
 /// The words of the texts at a place, where all of them are indexed, and in the languages that are asked for.
-pub(super) fn text(
+pub(in crate::query) fn text(
     view: &PartitionView,
     place: &Place,
     mut languages: impl Iterator<Item = Language>,

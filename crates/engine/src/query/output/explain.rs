@@ -12,9 +12,9 @@ use orrery_query::Prepared;
 use orrery_query::access::{Filter, Place, Scan, Search, Step};
 
 use super::QueryMetrics;
-use super::lookup::indexed;
-use super::search::is_searchable;
 use crate::partition::index::{IndexedPath, PartitionView};
+use crate::query::access_path::is_searchable;
+use crate::query::access_path::lookup::indexed;
 
 /// What a page did, and which indexes it used or could have used.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,64 +64,64 @@ pub struct IndexUse {
 
 impl Report {
     /// Whether the index knows something about the filter.
-    pub(super) fn is_answered(&self) -> bool {
+    pub(in crate::query) fn is_answered(&self) -> bool {
         self.answered
     }
 
     /// Entries that were counted and led to no item.
-    pub(super) fn counted_entries(&self) -> u64 {
+    pub(in crate::query) fn counted_entries(&self) -> u64 {
         self.counted_entries
     }
 
-    pub(super) fn candidates(&mut self, count: u64) {
+    pub(in crate::query) fn candidates(&mut self, count: u64) {
         self.candidates = Some(count);
     }
 
-    pub(super) fn gave_up(&mut self) {
+    pub(in crate::query) fn gave_up(&mut self) {
         self.gave_up = true;
     }
 
-    pub(super) fn scan(&mut self) {
+    pub(in crate::query) fn scan(&mut self) {
         self.way = Way::Scan;
     }
 
-    pub(super) fn columns(&mut self) {
+    pub(in crate::query) fn columns(&mut self) {
         self.way = Way::Columns;
     }
 
     /// The order of what was found is that of columns.
-    pub(super) fn ordered_by_columns(&mut self) {
+    pub(in crate::query) fn ordered_by_columns(&mut self) {
         self.ordered_by_columns = true;
     }
 
-    pub(super) fn walk(&mut self, text: &str) {
+    pub(in crate::query) fn walk(&mut self, text: &str) {
         self.way = Way::Walk(text.to_owned());
     }
 
     /// Sorted by what a search index knows about a place.
-    pub(super) fn ranked(&mut self, what: &str, place: &Place) {
+    pub(in crate::query) fn ranked(&mut self, what: &str, place: &Place) {
         self.way = Way::Walk(format!("{what} of {place}"));
         self.used(place);
     }
 
     /// The index of a place was of use.
-    pub(super) fn used(&mut self, place: &Place) {
+    pub(in crate::query) fn used(&mut self, place: &Place) {
         note(&mut self.indexes.used, place);
     }
 
-    pub(super) fn counted(&mut self, by: &'static str) {
+    pub(in crate::query) fn counted(&mut self, by: &'static str) {
         self.way = Way::Counted(by);
     }
 
-    pub(super) fn covered(&mut self, place: &str) {
+    pub(in crate::query) fn covered(&mut self, place: &str) {
         self.way = Way::Covered(place.to_owned());
     }
 
-    pub(super) fn held(&mut self) {
+    pub(in crate::query) fn held(&mut self) {
         self.way = Way::Held;
     }
 
-    pub(super) fn finish(
+    pub(in crate::query) fn finish(
         &mut self,
         prepared: &Prepared,
         filter: &Filter,

@@ -12,10 +12,10 @@ use orrery_query::access::{Filter, Place, Step};
 use orrery_query::{Prepared, SortPosition};
 use orrery_storage::Direction;
 
-use super::lookup::indexed;
 use crate::item::Item;
 use crate::partition::Span;
 use crate::partition::index::{Composite, Entries, Entry, IndexedPath, PartitionView, PathNumber};
+use crate::query::access_path::lookup::indexed;
 
 /// An index whose order is the query's.
 pub(super) struct Walk {

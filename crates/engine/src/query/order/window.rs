@@ -20,13 +20,14 @@ use orrery_query::merge::HeldRows;
 use orrery_query::{Execution, Flow, SortPosition};
 
 use super::index_order::{keys_in, keys_of};
-use super::lookup::Candidate;
-use super::page::{Ran, Run};
-use super::position::{WindowPosition, stored_keys};
-use super::result_cache::ResultCachePlace;
+use super::sorted::Sorted;
 use super::top_k::{Paths, TopK, as_queries_see_them};
-use super::{QueryPosition, SystemOf};
 use crate::item::{Item, readable};
+use crate::query::access_path::{Candidate, Reader};
+use crate::query::page::Ran;
+use crate::query::position::{WindowPosition, stored_keys};
+use crate::query::result_cache::ResultCachePlace;
+use crate::query::{PartitionQuery, QueryPosition, SystemOf};
 
 /// Where the items of a window come from.
 pub(super) enum Source<'c> {
@@ -50,10 +51,10 @@ enum Shown {
 const MARK_AT: usize = 8;
 const KEY_AT: usize = 16;
 
-impl<'q> Run<'q> {
+impl<'q> Sorted<'_, 'q> {
     /// Whether the order of the rows is that of paths which can be read from an item alone, each of which is one row.
     pub(super) fn sorts_plainly(&self, paths: &Paths) -> bool {
-        let prepared = self.query.prepared;
+        let prepared = self.reader.query.prepared;
         let plain = |(path, _): &(Vec<String>, bool)| {
             path.first().is_some_and(|name| !name.starts_with('_') || (name == "_ts" && path.len() == 1))
         };
@@ -61,17 +62,12 @@ impl<'q> Run<'q> {
     }
 
     /// A page from a new window; `None` where the order is not that simple.
-    pub(super) fn windowed(
-        &mut self,
-        after: Option<&SortPosition>,
-        passed: u64,
-        source: &Source<'_>,
-    ) -> Ran<Option<Option<QueryPosition>>> {
-        let paths = self.query.prepared.order_paths();
+    pub(super) fn windowed(&mut self, source: &Source<'_>) -> Ran<Option<Option<QueryPosition>>> {
+        let paths = self.reader.query.prepared.order_paths();
         if !self.sorts_plainly(&paths) {
             return Ok(None);
         }
-        let mut execution = self.execution(after, passed).presorted();
+        let mut execution = self.execution().presorted();
         loop {
             let from = execution.sort_position().cloned();
             let (rows, cut) = self.window(from.as_ref(), execution.passed(), source, &paths)?;
@@ -80,7 +76,7 @@ impl<'q> Run<'q> {
                 Shown::Full(next) => return Ok(Some(self.behind(&execution, rows, next, !cut))),
                 Shown::Through if !cut => return Ok(Some(None)),
                 // All of them were skipped by OFFSET.
-                Shown::Through if self.out.rows == 0 && execution.sort_position() != from.as_ref() => {}
+                Shown::Through if self.output.rows() == 0 && execution.sort_position() != from.as_ref() => {}
                 Shown::Through => return Ok(Some(self.after_page(&execution))),
             }
         }
@@ -104,24 +100,19 @@ impl<'q> Run<'q> {
     }
 
     /// A page from the window that an earlier one has made; `None` where it is gone.
-    pub(super) fn kept_window(
-        &mut self,
-        after: &SortPosition,
-        passed: u64,
-        window: WindowPosition,
-    ) -> Ran<Option<Option<QueryPosition>>> {
-        let Some(held) = self.query.held else { return Ok(None) };
+    pub(super) fn kept_window(&mut self, window: WindowPosition) -> Ran<Option<Option<QueryPosition>>> {
+        let Some(held) = self.reader.query.held else { return Ok(None) };
         let place = self.window_place();
         let Some(kept) = held.find(&place, window.held, 0) else { return Ok(None) };
-        let paths = self.query.prepared.order_paths();
+        let paths = self.reader.query.prepared.order_paths();
         let next = usize::try_from(window.next).unwrap_or(usize::MAX);
         if next >= kept.rows.len() || !self.sorts_plainly(&paths) {
             return Ok(None);
         }
-        let mut execution = self.execution(Some(after), passed).presorted();
+        let mut execution = self.execution().presorted();
         let shown = self.show(&mut execution, &kept.rows, next, &paths)?;
-        if self.out.rows > 0 {
-            self.report.held();
+        if self.output.rows() > 0 {
+            self.reader.report.held();
         }
         Ok(match shown {
             Shown::Full(next) if next < kept.rows.len() => {
@@ -133,7 +124,7 @@ impl<'q> Run<'q> {
             }
             Shown::Full(_) | Shown::Through => {
                 held.forget(&place, window.held);
-                match (kept.ends, self.out.rows) {
+                match (kept.ends, self.output.rows()) {
                     (true, _) => Some(None),
                     (false, 0) => None,
                     (false, _) => Some(self.after_page(&execution)),
@@ -150,24 +141,23 @@ impl<'q> Run<'q> {
         source: &Source<'_>,
         paths: &Paths,
     ) -> Ran<(orrery_query::Rows, bool)> {
-        let rows_max = self.query.tuning.window_rows.max(1) as u64;
-        let page = self.wanted(passed).min(rows_max.max(self.query.limits.rows as u64));
-        let ahead = match self.query.held {
+        let rows_max = self.reader.query.tuning.window_rows.max(1) as u64;
+        let page = self.wanted(passed).min(rows_max.max(self.reader.query.limits.rows as u64));
+        let ahead = match self.reader.query.held {
             Some(_) => self.wanted_at_all(passed).min(rows_max).max(page),
             None => page,
         };
         let mut top = TopK::new(paths, after, ahead as usize, page as usize);
         match source {
-            Source::Span => self.sift_span(&mut top, paths)?,
+            Source::Span => sift_span(self.reader, &mut top, paths)?,
             Source::Candidates(candidates) => {
                 for candidate in *candidates {
-                    let sure = !candidate.uncertain && self.exact;
-                    self.sift_item(&mut top, paths, &candidate.reference, sure)?;
+                    sift_item(self.reader, &mut top, paths, &candidate.reference, !candidate.uncertain)?;
                 }
             }
             Source::Run(references) => {
                 for reference in *references {
-                    self.sift_item(&mut top, paths, reference, false)?;
+                    sift_item(self.reader, &mut top, paths, reference, false)?;
                 }
             }
         }
@@ -184,50 +174,6 @@ impl<'q> Run<'q> {
         Ok((rows, cut))
     }
 
-    fn sift_span(&mut self, top: &mut TopK<'_, Bytes>, paths: &Paths) -> Ran<()> {
-        self.report.scan();
-        self.foresee_all()?;
-        let every = self.query.prepared.takes_every_item();
-        self.visit(&mut |run, key, item, document| {
-            let body = readable(document);
-            let system = SystemOf { item, system: run.query.system };
-            if !every && !run.query.prepared.matches(system.row_of(body), &run.meter)? {
-                run.count(document.len());
-                return Ok(Flow::More);
-            }
-            run.metrics.sifted_items += 1;
-            let keys = as_queries_see_them(keys_in(item, body, paths));
-            if top.admits(&keys, item.number) {
-                top.keep(keys, item.number, Bytes::copy_from_slice(key));
-            }
-            Ok(Flow::More)
-        })
-    }
-
-    /// `sure`: it is known to pass the filter.
-    fn sift_item(
-        &mut self,
-        top: &mut TopK<'_, Bytes>,
-        paths: &Paths,
-        reference: &[u8],
-        sure: bool,
-    ) -> Ran<()> {
-        self.check_cancelled()?;
-        let key = self.view.item_key(reference)?;
-        let Some(item) = self.look_at(&key)? else { return Ok(()) };
-        let system = SystemOf { item: &item, system: self.query.system };
-        if !sure && !self.query.prepared.matches(system.row(), &self.meter)? {
-            self.count(item.document.len());
-            return Ok(());
-        }
-        self.metrics.sifted_items += 1;
-        let keys = as_queries_see_them(keys_of(&item, paths));
-        if top.admits(&keys, item.number) {
-            top.keep(keys, item.number, key);
-        }
-        Ok(())
-    }
-
     /// Shows the items of a window from an entry on.
     fn show(
         &mut self,
@@ -237,30 +183,19 @@ impl<'q> Run<'q> {
         paths: &Paths,
     ) -> Ran<Shown> {
         for at in from..rows.len() {
-            if self.is_out_of_time()? && self.out.rows > 0 {
+            if self.reader.allowance.is_out_of_time()? && self.output.rows() > 0 {
                 return Ok(Shown::Full(at));
             }
-            let Some(item) = rows.get(at).map(|entry| self.in_its_place(entry, paths)).transpose()?.flatten()
+            let Some(item) =
+                rows.get(at).map(|entry| in_its_place(self.reader, entry, paths)).transpose()?.flatten()
             else {
                 continue;
             };
-            if self.push(execution, &item)? == Flow::Stop {
+            if self.output.push(execution, &item, &mut self.reader.allowance)? == Flow::Stop {
                 return Ok(if execution.is_done() { Shown::Over } else { Shown::Full(at + 1) });
             }
         }
         Ok(Shown::Through)
-    }
-
-    /// The item of an entry, unless it has gone or come to sort elsewhere.
-    fn in_its_place(&mut self, entry: &[u8], paths: &Paths) -> Ran<Option<Item>> {
-        let (Some((number, rest)), Some(key)) = (entry.split_first_chunk(), entry.get(KEY_AT..)) else {
-            return Ok(None);
-        };
-        let was = rest.first_chunk::<{ KEY_AT - MARK_AT }>();
-        let Some(item) = self.load(key)? else { return Ok(None) };
-        let same = item.number == u64::from_be_bytes(*number)
-            && was == Some(&mark(&as_queries_see_them(keys_of(&item, paths))).to_be_bytes());
-        Ok(same.then_some(item))
     }
 
     /// Where to go on after a page that did not take all of its window, which is kept for that.
@@ -275,14 +210,71 @@ impl<'q> Run<'q> {
             return if ends { None } else { self.after_page(execution) };
         }
         let at = self.after_page(execution)?;
-        let Some(held) = self.query.held else { return Some(at) };
+        let Some(held) = self.reader.query.held else { return Some(at) };
         let number = held.keep(self.window_place(), HeldRows { first: 0, rows, ends });
         Some(at.in_window(number, next))
     }
 
     fn window_place(&self) -> ResultCachePlace {
-        ResultCachePlace { query: self.query.prepared.order_fingerprint(), ..self.place() }
+        let PartitionQuery { span, prepared, .. } = *self.reader.query;
+        ResultCachePlace::of_span(self.reader.view.identity(), span, prepared.order_fingerprint())
     }
+}
+
+/// Offers all items of the span that pass the filter.
+fn sift_span(reader: &mut Reader<'_>, top: &mut TopK<'_, Bytes>, paths: &Paths) -> Ran<()> {
+    reader.report.scan();
+    reader.foresee_all()?;
+    let every = reader.query.prepared.takes_every_item();
+    reader.visit(&mut |reader, key, item, document| {
+        let body = readable(document);
+        let system = SystemOf { item, system: reader.query.system };
+        if !every && !reader.query.prepared.matches(system.row_of(body), &reader.allowance.meter)? {
+            reader.count_loaded(document.len());
+            return Ok(Flow::More);
+        }
+        reader.count_sifted();
+        let keys = as_queries_see_them(keys_in(item, body, paths));
+        if top.admits(&keys, item.number) {
+            top.keep(keys, item.number, Bytes::copy_from_slice(key));
+        }
+        Ok(Flow::More)
+    })
+}
+
+/// Offers an item. `sure`: it is known to pass the filter.
+fn sift_item(
+    reader: &mut Reader<'_>,
+    top: &mut TopK<'_, Bytes>,
+    paths: &Paths,
+    reference: &[u8],
+    sure: bool,
+) -> Ran<()> {
+    reader.allowance.check()?;
+    let key = reader.view.item_key(reference)?;
+    let Some(item) = reader.look_at(&key)? else { return Ok(()) };
+    if !sure && !reader.passes(&item)? {
+        reader.count_loaded(item.document.len());
+        return Ok(());
+    }
+    reader.count_sifted();
+    let keys = as_queries_see_them(keys_of(&item, paths));
+    if top.admits(&keys, item.number) {
+        top.keep(keys, item.number, key);
+    }
+    Ok(())
+}
+
+/// The item of an entry, unless it has gone or come to sort elsewhere.
+fn in_its_place(reader: &mut Reader<'_>, entry: &[u8], paths: &Paths) -> Ran<Option<Item>> {
+    let (Some((number, rest)), Some(key)) = (entry.split_first_chunk(), entry.get(KEY_AT..)) else {
+        return Ok(None);
+    };
+    let was = rest.first_chunk::<{ KEY_AT - MARK_AT }>();
+    let Some(item) = reader.load(key)? else { return Ok(None) };
+    let same = item.number == u64::from_be_bytes(*number)
+        && was == Some(&mark(&as_queries_see_them(keys_of(&item, paths))).to_be_bytes());
+    Ok(same.then_some(item))
 }
 
 /// Tells sort keys from others.

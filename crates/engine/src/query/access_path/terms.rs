@@ -18,7 +18,7 @@ const FORMS_MAX: usize = 256;
 const STEMS_MIN: u64 = 10_000;
 
 /// A text with the term.
-pub(super) struct Hit {
+pub(in crate::query) struct Hit {
     pub reference: Bytes,
     /// How often the term stands in it.
     pub count: u32,
@@ -27,7 +27,7 @@ pub(super) struct Hit {
 }
 
 /// Texts with a term, in the order of their items.
-pub(super) struct TermHits<'v> {
+pub(in crate::query) struct TermHits<'v> {
     term: &'v Term,
     words: Vec<Word<'v>>,
     /// Rows that were read to find the forms of the words.

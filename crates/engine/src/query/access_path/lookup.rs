@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use orrery_index::Cell;
@@ -15,13 +16,15 @@ use orrery_query::fulltext::Term;
 use orrery_query::{Meter, Prepared};
 use orrery_storage::Direction;
 
-use super::Costs;
-use super::page::{Failed, Ran};
+use super::Reader;
+use super::allowance::tick;
 use super::search::searched;
 use super::terms::TermHits;
 use crate::definition::PathStep;
 use crate::partition::Span;
 use crate::partition::index::{Entries, IndexedPath, PartitionView, PathNumber, SpatialPath, TextPath};
+use crate::query::page::{Failed, Ran};
+use crate::query::{Costs, PartitionQuery};
 
 /// Entries that each part is read further in the first turn; twice as many in each later one.
 const TURN_ENTRIES: usize = 64;
@@ -38,7 +41,7 @@ const INTERSECT_FACTOR: usize = 8;
 const READ_FACTOR: u64 = 4;
 
 /// What the index says about a place.
-pub(super) fn indexed(view: &PartitionView, place: &Place) -> IndexedPath {
+pub(in crate::query) fn indexed(view: &PartitionView, place: &Place) -> IndexedPath {
     view.path(&steps_of(place))
 }
 
@@ -135,7 +138,7 @@ pub(super) fn bind<'f>(
 
 /// A candidate: the reference of an item, and whether the item itself has to be asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Candidate {
+pub(in crate::query) struct Candidate {
     pub reference: Bytes,
     pub uncertain: bool,
 }
@@ -150,6 +153,47 @@ pub(super) enum Found {
 pub(super) fn candidates_max(tuning: &Costs, items: u64) -> usize {
     let part = usize::try_from(items / tuning.candidates_part.max(1)).unwrap_or(CANDIDATES_MAX);
     part.clamp(tuning.candidates_min, CANDIDATES_MAX)
+}
+
+impl Reader<'_> {
+    /// The items that the index leads to; `None` where reading the whole span is better.
+    pub fn candidates(&mut self) -> Ran<Option<Vec<Candidate>>> {
+        if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.tuning.few_items)? {
+            return Ok(None);
+        }
+        self.candidates_up_to(candidates_max(&self.query.tuning, self.view.item_count()))
+    }
+
+    /// The same however many there are, up to so many.
+    pub fn candidates_up_to(&mut self, most: usize) -> Ran<Option<Vec<Candidate>>> {
+        let Some(bound) = bind(self.filter, self.view, self.query.span, false) else {
+            return Ok(None);
+        };
+        let started = self.query.timed.then(Instant::now);
+        let PartitionQuery { span, prepared, .. } = *self.query;
+        let found = collect(
+            &bound.lookup,
+            Reading { view: self.view, span, prepared, meter: &self.allowance.meter },
+            most,
+            &mut self.metrics.index_entries,
+            &mut tick(self.query, self.allowance.steps_left()),
+        )?;
+        self.metrics.index_lookup += started.map_or(Duration::ZERO, |started| started.elapsed());
+        Ok(match found {
+            Found::Candidates(mut candidates) => {
+                if !bound.exact {
+                    // The index knows a part of the filter, and the items the rest.
+                    candidates.iter_mut().for_each(|candidate| candidate.uncertain = true);
+                }
+                self.report.candidates(candidates.len() as u64);
+                Some(candidates)
+            }
+            Found::TooMany => {
+                self.report.gave_up();
+                None
+            }
+        })
+    }
 }
 
 /// Collects the items that a lookup leads to, and adds up the entries that were read. `tick` is told from time to time how

@@ -16,15 +16,17 @@ use orrery_query::access::Filter;
 use orrery_query::{Execution, Flow, SortPosition};
 
 use super::index_order::{self, Missed, Walk};
-use super::lookup::Candidate;
-use super::page::{Ran, Run};
-use super::position::{Order, SORT_KEYS_BYTES_MAX, stored_keys};
+use super::push_all;
 use super::top_k_candidates::Best;
 use super::window::Source;
-use super::{QueryPosition, SystemOf};
 use crate::item::Item;
 use crate::partition::Span;
 use crate::partition::index::{Entries, Entry, Lacking};
+use crate::query::QueryPosition;
+use crate::query::access_path::{Candidate, Reader};
+use crate::query::output::Output;
+use crate::query::page::Ran;
+use crate::query::position::{Order, SORT_KEYS_BYTES_MAX, WindowPosition, stored_keys};
 
 /// Of what a filter lets through that no index knows, one in so many items is assumed.
 const UNKNOWN_PART: u64 = 10;
@@ -32,6 +34,16 @@ const UNKNOWN_PART: u64 = 10;
 /// Entries and items that are looked at to find out whether anything comes after a full page.
 const AHEAD_ENTRIES_MAX: usize = 1_024;
 const AHEAD_ITEMS_MAX: usize = 16;
+
+/// A page of a query with ORDER BY.
+pub(in crate::query) struct Sorted<'p, 'q> {
+    pub reader: &'p mut Reader<'q>,
+    pub output: &'p mut Output<'q>,
+    /// The last row that was delivered.
+    pub after: Option<&'p SortPosition>,
+    /// Rows that were counted against OFFSET, LIMIT and TOP.
+    pub passed: u64,
+}
 
 /// What a walk has before it when its page is full.
 struct Ahead<'a, 'v> {
@@ -53,56 +65,62 @@ enum Walked<'q> {
     LongRun,
 }
 
-impl<'q> Run<'q> {
-    pub fn sorted(&mut self, after: Option<&SortPosition>, passed: u64) -> Ran<Option<QueryPosition>> {
-        if let Some(page) = self.ranked(after, passed)? {
+impl<'q> Sorted<'_, 'q> {
+    /// A page after another, from the window that an earlier one has made if that is still there.
+    pub fn go_on(&mut self, window: Option<WindowPosition>) -> Ran<Option<QueryPosition>> {
+        let ready = window.map(|window| self.kept_window(window));
+        match ready.transpose()?.flatten() {
+            Some(page) => Ok(page),
+            None => self.page(),
+        }
+    }
+
+    pub fn page(&mut self) -> Ran<Option<QueryPosition>> {
+        if let Some(page) = self.ranked()? {
             return Ok(page);
         }
-        let walk = index_order::find(self.query.prepared, self.filter, self.view)
-            .filter(|_| !matches!(self.query.span, Span::Key { .. }));
+        let walk = index_order::find(self.reader.query.prepared, self.reader.filter, self.reader.view)
+            .filter(|_| !matches!(self.reader.query.span, Span::Key { .. }));
         // An index that has the filter's items together, in order, is hard to beat.
-        let at_once =
-            walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, passed, 0));
-        let candidates = match self.filter {
+        let at_once = walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, 0));
+        let candidates = match self.reader.filter {
             Filter::Nothing => Some(Vec::new()),
             _ if at_once => None,
-            _ => self.candidates()?,
+            _ => self.reader.candidates()?,
         };
-        let walk =
-            walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), passed, 0));
-        let Some((walk, lacking)) = self.with_lacking(walk, after)? else {
-            return self.sorted_in_memory(after, passed, candidates);
+        let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), 0));
+        let Some((walk, lacking)) = self.with_lacking(walk)? else {
+            return self.in_memory(candidates);
         };
         let mut lacking_count = lacking.as_ref().map_or(0, |lacking| lacking.items.len());
-        if self.query.prepared.takes_every_item() {
+        if self.reader.query.prepared.takes_every_item() {
             // No more of them are loaded than there are rows.
-            lacking_count = lacking_count.min(usize::try_from(self.wanted(passed)).unwrap_or(usize::MAX));
+            lacking_count =
+                lacking_count.min(usize::try_from(self.wanted(self.passed)).unwrap_or(usize::MAX));
         }
-        if !at_once && !self.is_worth_walking(&walk, candidates.as_deref(), passed, lacking_count) {
-            return self.sorted_in_memory(after, passed, candidates);
+        if !at_once && !self.is_worth_walking(&walk, candidates.as_deref(), lacking_count) {
+            return self.in_memory(candidates);
         }
-        self.report.walk(&walk.text);
-        let execution = self.execution(after, passed).presorted();
-        match self.walk(&walk, execution, after, candidates.as_deref(), lacking.as_ref())? {
+        self.reader.report.walk(&walk.text);
+        let execution = self.execution().presorted();
+        match self.walk(&walk, execution, candidates.as_deref(), lacking.as_ref())? {
             Walked::Page(next) => Ok(next),
             Walked::Through(execution) => {
                 // What is left are the items that have no entry: they come last.
                 let (after, passed) = (execution.sort_position().cloned(), execution.passed());
-                self.sorted_in_memory(after.as_ref(), passed, candidates)
+                let (reader, output) = (&mut *self.reader, &mut *self.output);
+                Sorted { reader, output, after: after.as_ref(), passed }.in_memory(candidates)
             }
             Walked::LongRun => {
-                let candidates = if at_once { self.candidates()? } else { candidates };
-                self.sorted_in_memory(after, passed, candidates)
+                let candidates = if at_once { self.reader.candidates()? } else { candidates };
+                self.in_memory(candidates)
             }
         }
     }
 
     /// The walk with the items that it misses, where they are known; `None` where it cannot be gone without them.
-    fn with_lacking(
-        &mut self,
-        walk: Option<Walk>,
-        after: Option<&SortPosition>,
-    ) -> Ran<Option<(Walk, Option<Lacking>)>> {
+    fn with_lacking(&mut self, walk: Option<Walk>) -> Ran<Option<(Walk, Option<Lacking>)>> {
+        let after = self.after;
         let Some(walk) = walk else { return Ok(None) };
         let Some(missed) = &walk.misses_undefined else { return Ok(Some((walk, None))) };
         let among_them = after.is_some_and(is_undefined);
@@ -113,50 +131,38 @@ impl<'q> Run<'q> {
         if !missed.first && !among_them {
             return Ok(Some((walk, None)));
         }
-        let lacking = self.lacking(missed)?;
+        let lacking = items_lacking(self.reader, missed)?;
         Ok(lacking.map(|lacking| (walk, Some(lacking))))
     }
 
-    fn lacking(&mut self, missed: &Missed) -> Ran<Option<Lacking>> {
-        let (view, span) = (self.view, self.query.span);
-        let items_max = self.query.tuning.absent_items_max;
-        view.lacking(missed.path, &missed.names, span, items_max, &mut || self.check_cancelled())
-    }
-
-    pub(super) fn execution(&self, after: Option<&SortPosition>, passed: u64) -> Execution<'q> {
-        match after {
-            Some(after) => Execution::resume_sorted(self.query.prepared, passed, after.clone())
-                .within(&self.meter)
-                .written_as(self.query.format),
-            None => Execution::new(self.query.prepared).within(&self.meter).written_as(self.query.format),
-        }
+    /// The query from the page's position on.
+    pub(super) fn execution(&self) -> Execution<'q> {
+        let prepared = self.reader.query.prepared;
+        self.reader.bounded(match self.after {
+            Some(after) => Execution::resume_sorted(prepared, self.passed, after.clone()),
+            None => Execution::new(prepared),
+        })
     }
 
     /// Rows that the page can take, those to be skipped included.
-    pub fn wanted(&self, passed: u64) -> u64 {
-        let offset = self.query.prepared.needs().offset.unwrap_or(0);
-        let page = (self.query.limits.rows as u64).saturating_add(offset.saturating_sub(passed));
+    pub(super) fn wanted(&self, passed: u64) -> u64 {
+        let offset = self.reader.query.prepared.needs().offset.unwrap_or(0);
+        let page = (self.reader.query.limits.rows as u64).saturating_add(offset.saturating_sub(passed));
         self.wanted_at_all(passed).min(page)
     }
 
     /// The same of this page and all that follow.
     pub(super) fn wanted_at_all(&self, passed: u64) -> u64 {
-        let needs = self.query.prepared.needs();
+        let needs = self.reader.query.prepared.needs();
         let all = needs.top.or(needs.limit).map(|count| count.saturating_add(needs.offset.unwrap_or(0)));
         all.map_or(u64::MAX, |all| all.saturating_sub(passed))
     }
 
     /// `lacking` items are loaded besides.
-    fn is_worth_walking(
-        &self,
-        walk: &Walk,
-        candidates: Option<&[Candidate]>,
-        passed: u64,
-        lacking: usize,
-    ) -> bool {
-        let wanted = self.wanted(passed);
-        let items = self.view.item_count().max(1);
-        let tuning = &self.query.tuning;
+    fn is_worth_walking(&self, walk: &Walk, candidates: Option<&[Candidate]>, lacking: usize) -> bool {
+        let wanted = self.wanted(self.passed);
+        let items = self.reader.view.item_count().max(1);
+        let tuning = &self.reader.query.tuning;
         let scan = items * tuning.scan_cost;
         let loads = wanted.saturating_add(lacking as u64).saturating_mul(tuning.load_cost);
         match candidates {
@@ -172,47 +178,43 @@ impl<'q> Run<'q> {
                 let loads = wanted.saturating_add(lacking as u64).saturating_mul(load_cost);
                 walked.saturating_mul(tuning.entry_cost).saturating_add(loads) < found * load_cost
             }
-            None if self.query.prepared.takes_every_item() => loads < scan,
+            None if self.reader.query.prepared.takes_every_item() => loads < scan,
             None => loads.saturating_mul(UNKNOWN_PART) < scan,
         }
     }
 
-    pub(super) fn sorted_in_memory(
-        &mut self,
-        after: Option<&SortPosition>,
-        passed: u64,
-        candidates: Option<Vec<Candidate>>,
-    ) -> Ran<Option<QueryPosition>> {
+    /// Sorts candidates, or everything.
+    pub(super) fn in_memory(&mut self, candidates: Option<Vec<Candidate>>) -> Ran<Option<QueryPosition>> {
         // What one page takes of few candidates is found by looking at them only.
-        let ahead = self.wanted_at_all(passed) > self.query.limits.rows as u64;
+        let ahead = self.wanted_at_all(self.passed) > self.reader.query.limits.rows as u64;
         let source = match &candidates {
             None => Some(Source::Span),
-            Some(found) if ahead && found.len() > self.query.tuning.window_candidates_min => {
+            Some(found) if ahead && found.len() > self.reader.query.tuning.window_candidates_min => {
                 Some(Source::Candidates(found))
             }
             Some(_) => None,
         };
         if let Some(source) = source
-            && let Some(page) = self.windowed(after, passed, &source)?
+            && let Some(page) = self.windowed(&source)?
         {
             return Ok(page);
         }
-        let mut execution = self.execution(after, passed);
+        let mut execution = self.execution();
         let best = match &candidates {
-            Some(candidates) => self.best(candidates, after, passed)?,
+            Some(candidates) => self.best(candidates)?,
             None => None,
         };
         match best {
             Some(Best { items, matched }) => {
-                let matched = self.metrics.matched_items + matched;
+                let matched = self.output.matched_items() + matched;
                 for item in items {
-                    self.push(&mut execution, &item)?;
+                    self.output.push(&mut execution, &item, &mut self.reader.allowance)?;
                 }
-                self.metrics.matched_items = matched;
+                self.output.set_matched(matched);
             }
-            None => drop(self.push_all(&mut execution, candidates, false)?),
+            None => drop(push_all(self.reader, self.output, &mut execution, candidates, false)?),
         }
-        self.finish(&mut execution)?;
+        self.output.finish(&mut execution)?;
         Ok(self.after_page(&execution))
     }
 
@@ -227,10 +229,10 @@ impl<'q> Run<'q> {
     /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around. Whoever merges
     /// carries nothing, and may have begun in the midst of the rows.
     fn position(&self, after: SortPosition, passed: u64) -> QueryPosition {
-        if self.query.prepared.is_partial() || stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
+        if self.reader.query.prepared.is_partial() || stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
             return QueryPosition::Sorted { after, passed, window: None };
         }
-        let rows = passed.saturating_sub(self.query.prepared.needs().offset.unwrap_or(0));
+        let rows = passed.saturating_sub(self.reader.query.prepared.needs().offset.unwrap_or(0));
         QueryPosition::Delivered { rows, order: Order::Stored, held: 0 }
     }
 
@@ -238,11 +240,11 @@ impl<'q> Run<'q> {
         &mut self,
         walk: &Walk,
         mut execution: Execution<'q>,
-        after: Option<&SortPosition>,
         candidates: Option<&[Candidate]>,
         lacking: Option<&Lacking>,
     ) -> Ran<Walked<'q>> {
-        let paths = self.query.prepared.order_paths();
+        let after = self.after;
+        let paths = self.reader.query.prepared.order_paths();
         let first = walk.misses_undefined.as_ref().is_some_and(|missed| missed.first);
         let among_them = after.is_some_and(is_undefined) && walk.misses_undefined.is_some();
         if let Some(lacking) = lacking.filter(|_| first || among_them) {
@@ -260,14 +262,14 @@ impl<'q> Run<'q> {
         let members: Option<HashSet<&[u8]>> = candidates
             .filter(|_| !walk.filtered)
             .map(|candidates| candidates.iter().map(|candidate| &candidate.reference[..]).collect());
-        let view = self.view;
-        let tuning = &self.query.tuning;
+        let view = self.reader.view;
+        let tuning = &self.reader.query.tuning;
         let part = view.item_count() / tuning.candidates_part.max(1);
         let run_max = match self.sorts_plainly(&paths) {
             true => tuning.run_entries_max.max(part as usize),
             false => tuning.run_entries_max,
         };
-        let mut entries = walk.entries(view, self.query.span, after);
+        let mut entries = walk.entries(view, self.reader.query.span, after);
         let mut next = entries.next_entry()?;
         let mut run: Vec<Bytes> = Vec::new();
         while let Some(first) = next.take() {
@@ -283,7 +285,7 @@ impl<'q> Run<'q> {
                     next = Some(entry);
                     break;
                 }
-                self.check_cancelled()?;
+                self.reader.allowance.check()?;
                 if wanted(entry.reference()) {
                     run.push(entry.reference_bytes());
                 }
@@ -292,8 +294,8 @@ impl<'q> Run<'q> {
                 }
             }
             if run.len() > run_max {
-                self.metrics.index_entries += entries.rows_read();
-                return Ok(match self.out.rows {
+                self.reader.count_entries(entries.rows_read());
+                return Ok(match self.output.rows() {
                     0 => Walked::LongRun,
                     _ => Walked::Page(self.after_page(&execution)),
                 });
@@ -303,21 +305,21 @@ impl<'q> Run<'q> {
                 match self.run_window(&mut execution, &run, &paths)? {
                     None => continue,
                     Some(page) => {
-                        self.metrics.index_entries += entries.rows_read();
+                        self.reader.count_entries(entries.rows_read());
                         return Ok(Walked::Page(page));
                     }
                 }
             }
-            let out_of_time = self.is_out_of_time()?;
+            let out_of_time = self.reader.allowance.is_out_of_time()?;
             let mut last: Option<(Vec<Value>, u64)> = None;
-            let mut items = self.load_run(&run, &paths)?.into_iter();
+            let mut items = load_run(self.reader, &run, &paths)?.into_iter();
             while let Some((keys, _, item)) = items.next() {
-                if self.push(&mut execution, &item)? == Flow::Stop {
-                    self.metrics.index_entries += entries.rows_read();
+                if self.output.push(&mut execution, &item, &mut self.reader.allowance)? == Flow::Stop {
+                    self.reader.count_entries(entries.rows_read());
                     let mut rest = items.map(|(.., item)| item);
                     let ahead = Ahead { walk, next, entries: &mut entries, wanted: &wanted };
                     let page = match self.after_page(&execution) {
-                        Some(position) if self.has_more(&mut rest, ahead)? => Some(position),
+                        Some(position) if has_more(self.reader, &mut rest, ahead)? => Some(position),
                         _ => None,
                     };
                     return Ok(Walked::Page(page));
@@ -325,16 +327,16 @@ impl<'q> Run<'q> {
                 last = Some((keys, item.number));
             }
             if out_of_time && let Some((keys, number)) = last {
-                self.metrics.index_entries += entries.rows_read();
+                self.reader.count_entries(entries.rows_read());
                 let after = SortPosition { keys, number, rows: u64::MAX };
                 return Ok(Walked::Page(Some(self.position(after, execution.passed()))));
             }
         }
-        self.metrics.index_entries += entries.rows_read();
+        self.reader.count_entries(entries.rows_read());
         let Some(missed) = walk.misses_undefined.as_ref().filter(|missed| !missed.first) else {
             return Ok(Walked::Page(None));
         };
-        let Some(lacking) = self.lacking(missed)? else {
+        let Some(lacking) = items_lacking(self.reader, missed)? else {
             return Ok(Walked::Through(Box::new(execution)));
         };
         Ok(match self.push_lacking(&mut execution, &lacking, 0, candidates, &paths)? {
@@ -344,55 +346,9 @@ impl<'q> Run<'q> {
         })
     }
 
-    /// Whether a row comes after the last one of a full page, so that a result ends with its last row and not with an
-    /// empty page. Looks at little, and where that does not tell, there may be more.
-    fn has_more(&mut self, run: &mut dyn Iterator<Item = Item>, ahead: Ahead<'_, '_>) -> Ran<bool> {
-        let prepared = self.query.prepared;
-        if prepared.takes_every_item() && (ahead.next.is_some() || run.next().is_some()) {
-            return Ok(true);
-        }
-        if prepared.needs().joins || !(prepared.takes_every_item() || prepared.filters_purely()) {
-            return Ok(true);
-        }
-        for item in run {
-            if self.passes(&item)? {
-                return Ok(true);
-            }
-        }
-        let Ahead { walk, mut next, entries, wanted } = ahead;
-        let (mut read, mut looked_at) = (0, 0);
-        while let Some(entry) = next {
-            self.check_cancelled()?;
-            if wanted(entry.reference()) {
-                let key = self.view.item_key(&entry.reference_bytes())?;
-                if let Some(item) = self.look_at(&key)?
-                    && self.passes(&item)?
-                {
-                    return Ok(true);
-                }
-                looked_at += 1;
-            }
-            read += 1;
-            if read >= AHEAD_ENTRIES_MAX || looked_at >= AHEAD_ITEMS_MAX {
-                return Ok(true);
-            }
-            next = entries.next_entry()?;
-        }
-        let Some(missed) = walk.misses_undefined.as_ref().filter(|missed| !missed.first) else {
-            return Ok(false);
-        };
-        let lacking = self.lacking(missed)?;
-        Ok(lacking.is_none_or(|found| found.more || found.items.iter().any(|(_, item)| wanted(item))))
-    }
-
-    fn passes(&self, item: &Item) -> Ran<bool> {
-        let system = SystemOf { item, system: self.query.system };
-        Ok(self.query.prepared.matches(system.row(), &self.meter)?)
-    }
-
     /// What comes next is not known: it is looked for by the next page, if this one has rows.
     fn walked_through(&self, execution: Execution<'q>) -> Walked<'q> {
-        match self.out.rows {
+        match self.output.rows() {
             0 => Walked::Through(Box::new(execution)),
             _ => Walked::Page(self.after_page(&execution)),
         }
@@ -416,39 +372,89 @@ impl<'q> Run<'q> {
             if *number < from || !wanted(reference) {
                 continue;
             }
-            self.check_cancelled()?;
-            let key = self.view.item_key(reference)?;
-            let Some(item) = self.load(&key)? else { continue };
+            self.reader.allowance.check()?;
+            let key = self.reader.view.item_key(reference)?;
+            let Some(item) = self.reader.load(&key)? else { continue };
             // Those that have got a value are among the entries; others may have come in the place of those that are gone.
             let lacks = index_order::keys_of(&item, paths).first().is_some_and(Value::is_undefined);
-            if lacks && item.number == *number && self.push(execution, &item)? == Flow::Stop {
+            if lacks
+                && item.number == *number
+                && self.output.push(execution, &item, &mut self.reader.allowance)? == Flow::Stop
+            {
                 return Ok(Flow::Stop);
             }
         }
         Ok(Flow::More)
     }
-
-    /// The items of a run, in the order of the sort keys and then of their numbers.
-    fn load_run(
-        &mut self,
-        run: &[Bytes],
-        paths: &[(Vec<String>, bool)],
-    ) -> Ran<Vec<(Vec<Value>, Bytes, Item)>> {
-        let mut items = Vec::with_capacity(run.len());
-        for reference in run {
-            self.check_cancelled()?;
-            let key = self.view.item_key(reference)?;
-            if let Some(item) = self.load(&key)? {
-                items.push((index_order::keys_of(&item, paths), key, item));
-            }
-        }
-        if items.len() > 1 {
-            index_order::sort_run(&mut items, paths);
-        }
-        Ok(items)
-    }
 }
 
 fn is_undefined(after: &SortPosition) -> bool {
     after.keys.first().is_some_and(Value::is_undefined)
+}
+
+/// The items that an index in order has no entries of, where they are few enough to be known.
+fn items_lacking(reader: &mut Reader<'_>, missed: &Missed) -> Ran<Option<Lacking>> {
+    let (view, span, items_max) = (reader.view, reader.query.span, reader.query.tuning.absent_items_max);
+    view.lacking(missed.path, &missed.names, span, items_max, &mut || reader.allowance.check())
+}
+
+/// Whether a row comes after the last one of a full page, so that a result ends with its last row and not with an
+/// empty page. Looks at little, and where that does not tell, there may be more.
+fn has_more(reader: &mut Reader<'_>, run: &mut dyn Iterator<Item = Item>, ahead: Ahead<'_, '_>) -> Ran<bool> {
+    let prepared = reader.query.prepared;
+    if prepared.takes_every_item() && (ahead.next.is_some() || run.next().is_some()) {
+        return Ok(true);
+    }
+    if prepared.needs().joins || !(prepared.takes_every_item() || prepared.filters_purely()) {
+        return Ok(true);
+    }
+    for item in run {
+        if reader.passes(&item)? {
+            return Ok(true);
+        }
+    }
+    let Ahead { walk, mut next, entries, wanted } = ahead;
+    let (mut read, mut looked_at) = (0, 0);
+    while let Some(entry) = next {
+        reader.allowance.check()?;
+        if wanted(entry.reference()) {
+            let key = reader.view.item_key(&entry.reference_bytes())?;
+            if let Some(item) = reader.look_at(&key)?
+                && reader.passes(&item)?
+            {
+                return Ok(true);
+            }
+            looked_at += 1;
+        }
+        read += 1;
+        if read >= AHEAD_ENTRIES_MAX || looked_at >= AHEAD_ITEMS_MAX {
+            return Ok(true);
+        }
+        next = entries.next_entry()?;
+    }
+    let Some(missed) = walk.misses_undefined.as_ref().filter(|missed| !missed.first) else {
+        return Ok(false);
+    };
+    let lacking = items_lacking(reader, missed)?;
+    Ok(lacking.is_none_or(|found| found.more || found.items.iter().any(|(_, item)| wanted(item))))
+}
+
+/// The items of a run, in the order of the sort keys and then of their numbers.
+fn load_run(
+    reader: &mut Reader<'_>,
+    run: &[Bytes],
+    paths: &[(Vec<String>, bool)],
+) -> Ran<Vec<(Vec<Value>, Bytes, Item)>> {
+    let mut items = Vec::with_capacity(run.len());
+    for reference in run {
+        reader.allowance.check()?;
+        let key = reader.view.item_key(reference)?;
+        if let Some(item) = reader.load(&key)? {
+            items.push((index_order::keys_of(&item, paths), key, item));
+        }
+    }
+    if items.len() > 1 {
+        index_order::sort_run(&mut items, paths);
+    }
+    Ok(items)
 }
