@@ -23,13 +23,13 @@ impl Transaction<'_> {
         write: &Write,
         change: &AttachmentChange,
     ) -> Result<Applied> {
-        let at = Moment { lsn: self.lsn, sub, ts: self.now_s };
+        let at = Moment { lsn: self.staged.lsn(), sub, ts: self.context.now_s };
         let (section, outcome) = attachment::changed(old.attached.as_deref(), change, write, at)?;
         let content = Content {
             document: old.document.clone(),
             ttl: old.ttl,
             late_members: old.late_members,
-            claims: unique::claims(&self.settings.definition.unique_keys, old.body()),
+            claims: unique::claims(&self.context.settings.definition.unique_keys, old.body()),
             attached: Some(section),
         };
         let applied = self.write(sub, target, stored, Some(old), Some(&content))?;
@@ -46,12 +46,12 @@ impl Transaction<'_> {
     ) -> Option<Arc<Attached>> {
         let held = before.and_then(|before| before.attached.as_ref());
         let (lsn, sub, section) = match (section, before) {
-            (None, _) => (self.lsn, sub, held?.section.clone()),
+            (None, _) => (self.staged.lsn(), sub, held?.section.clone()),
             (Some(section), Some(before)) => {
                 let (lsn, sub) = held.map_or((before.lsn, before.sub), |held| (held.lsn, held.sub));
                 (lsn, sub, section.clone())
             }
-            (Some(section), None) => (self.lsn, sub, section.clone()),
+            (Some(section), None) => (self.staged.lsn(), sub, section.clone()),
         };
         Some(Arc::new(Attached { lsn, sub, section }))
     }

@@ -204,7 +204,7 @@ impl<'p> Draft<'p> {
     }
 
     fn apply(&mut self, write: &Write) -> Result<Applied> {
-        let (partition, settings) = (self.transaction.partition, self.transaction.settings);
+        let (partition, settings) = (self.transaction.context.partition, self.transaction.context.settings);
         let prepared = partition.prepare(settings, self.key, self.epk, write);
         let prepared = prepared.inspect_err(|_| self.charge_ru += charge::REFUSED_WRITE_RU)?;
         self.look(&prepared.target.key)?;
@@ -218,7 +218,8 @@ impl<'p> Draft<'p> {
             partition.measure(&target)?;
             let size = partition.shared.state.lock().sizes.get(target.logical_partition());
             let prefix = Bytes::copy_from_slice(target.logical_partition());
-            size.into_iter().for_each(|size| self.transaction.state.sizes.enter(prefix.clone(), size));
+            size.into_iter()
+                .for_each(|size| self.transaction.reads.overlay.sizes.enter(prefix.clone(), size));
             applied = self.transaction.apply(position, &prepared);
         }
         match applied {
@@ -249,7 +250,7 @@ impl<'p> Draft<'p> {
         if let Some(item) = live.values().flatten().find(|item| item.number == number) {
             return Ok(Some(item.id().to_owned()));
         }
-        let Some(snapshot) = &self.transaction.snapshot else { return Ok(None) };
+        let Some(snapshot) = self.transaction.reads.snapshot() else { return Ok(None) };
         let key = snapshot.get(Table::Index, &keys::order(self.epk.as_bytes(), number))?;
         let id = key.filter(|key| key.starts_with(&self.prefix) && !live.contains_key(key));
         Ok(id.and_then(|key| std::str::from_utf8(&key[self.prefix.len()..]).ok().map(str::to_owned)))
@@ -265,7 +266,7 @@ impl<'p> Draft<'p> {
             .map(|item| (item.number, *item))
             .filter(|(number, _)| after.is_none_or(|after| *number > after))
             .collect();
-        let Some(snapshot) = &self.transaction.snapshot else { return Ok(()) };
+        let Some(snapshot) = self.transaction.reads.snapshot() else { return Ok(()) };
         let mut range = keys::order_of_epk(self.epk.as_bytes());
         if let Some(after) = after {
             range.start = Bound::Excluded(keys::order(self.epk.as_bytes(), after));
@@ -299,9 +300,12 @@ impl<'p> Draft<'p> {
 
     /// Rows that differ from the snapshot's: those on their way to the store, and the draft's own.
     fn changed(&self) -> HashMap<&Bytes, Option<&Item>> {
-        let pending = self.transaction.state.items.iter().filter(|(key, _)| key.starts_with(&self.prefix));
+        let pending =
+            self.transaction.reads.overlay.items.iter().filter(|(key, _)| key.starts_with(&self.prefix));
         let pending = pending.map(|(key, pending)| (key, pending.value.as_ref()));
-        pending.chain(self.transaction.staged.iter().map(|(key, item)| (key, item.as_ref()))).collect()
+        pending
+            .chain(self.transaction.staged.items().iter().map(|(key, item)| (key, item.as_ref())))
+            .collect()
     }
 
     fn shows(&self, item: &Item) -> bool {
@@ -311,7 +315,7 @@ impl<'p> Draft<'p> {
     /// Commits, or says that another writer was faster.
     fn commit(mut self) -> Result<(Option<Ticket>, u64, Vec<Rewritten>)> {
         self.check_room()?;
-        let (partition, settings) = (self.transaction.partition, self.transaction.settings);
+        let (partition, settings) = (self.transaction.context.partition, self.transaction.context.settings);
         let Some(last) = self.done.len().checked_sub(1) else {
             // What a range that is gone still shows must not be taken for an answer.
             partition.shared.gate.check_read()?;
@@ -325,8 +329,8 @@ impl<'p> Draft<'p> {
             _ => false,
         };
         let same_rules = same_index && Arc::ptr_eq(&settings.definition, &partition.owner.definition());
-        if same_rules && state.is_unchanged_since(&self.transaction.state, &self.prefix) {
-            self.transaction.state = Base::Shared(state);
+        if same_rules && state.is_unchanged_since(&self.transaction.reads.overlay, &self.prefix) {
+            self.transaction.reads.overlay = Base::Shared(state);
             self.transaction.under(place(last).0);
             let lsn = self.transaction.lsn();
             let (expiry, deletes) = (self.transaction.earliest_expiry(), self.transaction.deletes());

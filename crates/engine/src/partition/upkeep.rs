@@ -357,12 +357,12 @@ impl Partition {
         let settings = self.settings();
         let mut transaction = super::transaction::Transaction::begin(self, &settings)?;
         // A later purge of the same key has taken the row over.
-        if transaction.state.purges.get(logical_partition) != Some(&purged_lsn) {
+        if transaction.reads.overlay.purges.get(logical_partition) != Some(&purged_lsn) {
             return Ok(());
         }
         let parts = keys::ItemKey::decode(logical_partition).ok_or_else(|| damaged("purge"))?;
         transaction.stage(Table::Feed, keys::purge(&parts.epk, &parts.partition_key), None);
-        transaction.state.purges.remove(logical_partition);
+        transaction.reads.overlay.purges.remove(logical_partition);
         transaction.after =
             AfterPublish::PurgeEnded { logical_partition: logical_partition.clone(), lsn: purged_lsn };
         durable(transaction.finish_marks()?)

@@ -245,7 +245,7 @@ impl Partition {
         let target = ItemKey::new(epk, key, "");
         let outcome = target.check().map_err(|error| (None, error)).and_then(|()| {
             self.transact(&settings, |transaction| {
-                if transaction.state.purges.len() >= PURGES_MAX {
+                if transaction.reads.overlay.purges.len() >= PURGES_MAX {
                     let message = "Too many partition keys are being deleted at the same time.";
                     return Err(Error::new(Kind::Throttled { retry_after_ms: 1000 }, message));
                 }
@@ -256,7 +256,7 @@ impl Partition {
                 let row = keys::purge(epk.as_bytes(), &encoded);
                 transaction.stage(Table::Feed, row, Some(encode_lsn(lsn)));
                 transaction.feed(0, ChangeKind::Purge, 0, logical_partition.clone());
-                transaction.state.purges.insert(logical_partition.clone(), lsn);
+                transaction.reads.overlay.purges.insert(logical_partition.clone(), lsn);
                 transaction.after = AfterPublish::PurgeStarted { logical_partition, lsn };
                 Ok(())
             })

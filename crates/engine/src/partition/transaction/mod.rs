@@ -6,32 +6,36 @@
 //!
 //! The rows of one version of an item are staged in one place, `Transaction::put`, where the old version is at hand;
 //! index rows join the commit there, and what they cost is counted in the same walk.
+//!
+//! A transaction has four parts, each with what it alone changes: `context` (partition, settings and time: nothing), `reads` (overlay and
+//! snapshot), `staged` (rows, items and unique values of the commit) and `tally` (sizes, and what upkeep has to know).
 
-use std::collections::HashMap;
+mod context;
+mod reads;
+mod staged;
+mod tally;
+
 use std::sync::Arc;
 
 use super::content::Content;
 use super::durability::Ticket;
-use super::expiry;
-use super::index::Stage;
 use super::item_key::ItemKey;
 use super::overlay::{Base, Overlay};
-use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, Totals, decode_item, feed_key};
+use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, feed_key};
 use super::sizes::item_row_bytes;
 use super::unique::{self, Claims};
 use super::upkeep;
 use super::{AfterPublish, Partition, Settings};
 use crate::condition::CompiledCondition;
 use crate::error::{Error, Kind, Result};
-use crate::etag::COMMIT_POSITIONS;
 use crate::item::{self, Item, Operation, Outcome, Write};
 use bytes::Bytes;
-use orrery_storage::{Change, Commit, Snapshot, Table, keys};
+use orrery_storage::{Commit, Snapshot, Table, keys};
 
-/// Rows of a usual write: an update of some values has about ten, a create twice as many.
-const USUAL_ROWS: usize = 24;
-/// Staged items that are searched one by one.
-const STAGED_SEARCHED_MAX: usize = 32;
+use context::Context;
+use reads::Reads;
+use staged::{Staged, Submitted};
+use tally::Tally;
 
 /// An operation with its target, ready to be tried.
 pub(super) struct Prepared<'w> {
@@ -60,34 +64,10 @@ pub(super) struct Applied {
 const FIRST_LSN: u64 = 1;
 
 pub(super) struct Transaction<'p> {
-    pub(super) partition: &'p Partition,
-    pub(super) settings: &'p Settings,
-    pub(super) state: Base<'p>,
-    pub(super) snapshot: Option<Box<dyn Snapshot>>,
-    /// The LSN of the first change; most commits have no other.
-    first_lsn: u64,
-    pub(super) lsn: u64,
-    pub(super) now_s: u32,
-    commit: Commit,
-    /// Rows of the commit whose sizes were added up, and their sum.
-    counted: (usize, usize),
-    totals: Totals,
-    /// Items as this transaction leaves them; later entries win.
-    pub(super) staged: Vec<(Bytes, Option<Item>)>,
-    /// The latest entry of `staged` for each key, of its first `indexed` entries. Empty until there are many.
-    staged_places: HashMap<Bytes, usize>,
-    indexed: usize,
-    staged_claims: Vec<(Bytes, Option<Bytes>)>,
-    /// What `look_ahead` found last, for the operation that comes to the same row next.
-    looked_at: Option<(Bytes, Option<Item>)>,
-    /// Growth of logical partitions.
-    staged_sizes: Vec<(Bytes, i64)>,
-    /// Something was read that is not yet durable: whatever comes of it must wait for that.
-    rests_on_pending: bool,
-    earliest_expiry: Option<u32>,
-    deletes: bool,
-    versions: bool,
-    index: Stage,
+    pub(super) context: Context<'p>,
+    pub(super) reads: Reads<'p>,
+    pub(super) staged: Staged,
+    tally: Tally,
     pub(super) after: AfterPublish,
     /// A logical partition whose size must be known before the operation can be decided.
     pub(super) size_wanted: Option<ItemKey>,
@@ -95,43 +75,25 @@ pub(super) struct Transaction<'p> {
 
 impl<'p> Transaction<'p> {
     pub(super) fn begin(partition: &'p Partition, settings: &'p Settings) -> Result<Transaction<'p>> {
-        let mut state = partition.shared.state.lock();
+        let mut overlay = partition.shared.state.lock();
         partition.check_open()?;
-        state.settle_published(partition.shared.published_lsn());
-        partition.follow_definition(&state);
-        Ok(Transaction::over(partition, settings, Base::Shared(state), None))
+        overlay.settle_published(partition.shared.published_lsn());
+        partition.follow_definition(&overlay);
+        Ok(Transaction::over(partition, settings, Base::Shared(overlay), None))
     }
 
-    /// A transaction over any state; a detached one holds up nobody and must be attached before it can finish.
+    /// A transaction over any overlay; a detached one holds up nobody and must be attached before it can finish.
     pub(super) fn over(
         partition: &'p Partition,
         settings: &'p Settings,
-        state: Base<'p>,
+        overlay: Base<'p>,
         snapshot: Option<Box<dyn Snapshot>>,
     ) -> Transaction<'p> {
-        let (lsn, totals) = (state.next_lsn, state.totals);
         Transaction {
-            partition,
-            settings,
-            state,
-            snapshot,
-            first_lsn: lsn,
-            lsn,
-            now_s: partition.env.now_s(),
-            commit: Commit::with_capacity(USUAL_ROWS),
-            counted: (0, 0),
-            totals,
-            staged: Vec::new(),
-            staged_places: HashMap::new(),
-            indexed: 0,
-            staged_claims: Vec::new(),
-            looked_at: None,
-            staged_sizes: Vec::new(),
-            rests_on_pending: false,
-            earliest_expiry: None,
-            deletes: false,
-            index: Stage::new(&partition.shared.index),
-            versions: false,
+            context: Context::new(partition, settings),
+            staged: Staged::new(overlay.next_lsn, &partition.shared.index),
+            tally: Tally::new(overlay.totals),
+            reads: Reads::new(partition, overlay, snapshot),
             after: AfterPublish::Nothing,
             size_wanted: None,
         }
@@ -139,31 +101,31 @@ impl<'p> Transaction<'p> {
 
     /// The LSN of the commit, if it comes to one; of its last change.
     pub(super) fn lsn(&self) -> u64 {
-        self.lsn
+        self.staged.lsn()
     }
 
     /// What comes next stands under the n-th LSN of this commit: one LSN has only so many positions.
     pub(super) fn under(&mut self, nth: u64) {
-        self.lsn = self.first_lsn + nth;
+        self.staged.under(nth);
     }
 
     pub(super) fn changes_anything(&self) -> bool {
-        !self.commit.changes.is_empty()
+        !self.staged.is_empty()
     }
 
     /// The first second in which something written here will be over.
     pub(super) fn earliest_expiry(&self) -> Option<u32> {
-        self.earliest_expiry
+        self.tally.earliest_expiry()
     }
 
     /// Whether the feed got a row that will be removed one day.
     pub(super) fn deletes(&self) -> bool {
-        self.deletes
+        self.tally.deletes()
     }
 
     /// Whether versions were kept that will be removed one day.
     pub(super) fn versions(&self) -> bool {
-        self.versions
+        self.tally.versions()
     }
 
     /// Tries one operation as change `sub` of the commit.
@@ -196,7 +158,8 @@ impl<'p> Transaction<'p> {
                         "The condition of the patch does not hold.",
                     ));
                 }
-                let content = self.partition.patched(self.settings, target, &old, operations)?;
+                let content =
+                    self.context.partition.patched(self.context.settings, target, &old, operations)?;
                 let applied = self.write(sub, target, stored, Some(old), Some(&content))?;
                 Ok(Applied { patch_operations: operations.len(), ..applied })
             }
@@ -244,7 +207,7 @@ impl<'p> Transaction<'p> {
         let outcome = if old.is_some() { Outcome::Replaced } else { Outcome::Created };
         // What a dead version left behind is cleaned up on the way, and not this write's cost.
         let terms = if old.is_none() && stored.is_some() {
-            self.partition.shared.index.terms(None, Some(item.body()))
+            self.context.partition.shared.index.terms(None, Some(item.body()))
         } else {
             changed
         };
@@ -255,8 +218,8 @@ impl<'p> Transaction<'p> {
 
     /// Terms of the time of a write. It is paid once per commit: an item that is touched again does not pay again.
     fn time_terms(&self, old: Option<&Item>) -> usize {
-        let again = old.is_some_and(|old| old.lsn >= self.first_lsn);
-        if again { 0 } else { self.index.time_terms() }
+        let again = old.is_some_and(|old| old.lsn >= self.staged.first_lsn());
+        if again { 0 } else { self.staged.time_terms() }
     }
 
     /// Moves an item to another id of its logical partition. It stays the same item: its number and with it its place
@@ -277,7 +240,7 @@ impl<'p> Transaction<'p> {
         self.remove_rows(target, &old)?;
         self.feed(sub | LEAVE_POSITION, ChangeKind::Leave, old.number, target.key.clone());
         let (item, _) = self.put(sub, renamed, in_the_way.as_ref(), false, Some(&old), content)?;
-        let terms = self.partition.shared.index.terms(Some(old.body()), Some(item.body()));
+        let terms = self.context.partition.shared.index.terms(Some(old.body()), Some(item.body()));
         let terms = terms + 2 * self.time_terms(Some(&old));
         Ok(Applied {
             outcome: Outcome::Replaced,
@@ -290,18 +253,11 @@ impl<'p> Transaction<'p> {
 
     /// Runs an operation that stages rows before its last check, and takes them back if that fails.
     fn undone_if_failed<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let lengths =
-            (self.commit.changes.len(), self.staged.len(), self.staged_claims.len(), self.staged_sizes.len());
-        let totals = self.totals;
+        let (staged, tally) = (self.staged.mark(), self.tally.mark());
         let result = run(self);
         if result.is_err() {
-            self.commit.changes.truncate(lengths.0);
-            self.staged.truncate(lengths.1);
-            self.staged_places.clear();
-            self.indexed = 0;
-            self.staged_claims.truncate(lengths.2);
-            self.staged_sizes.truncate(lengths.3);
-            self.totals = totals;
+            self.staged.undo(&staged);
+            self.tally.undo(&tally);
         }
         result
     }
@@ -318,7 +274,8 @@ impl<'p> Transaction<'p> {
         moved: Option<&Item>,
         content: &Content,
     ) -> Result<(Item, usize)> {
-        let constraints = &self.settings.definition.unique_keys;
+        let Context { settings, now_s, .. } = self.context;
+        let constraints = &settings.definition.unique_keys;
         let old_claims = match stored {
             Some(stored) if !constraints.is_empty() => unique::claims(constraints, stored.body()),
             _ => Claims::new(),
@@ -329,7 +286,7 @@ impl<'p> Transaction<'p> {
                 continue;
             }
             let key = target.unique(constraint, values);
-            if let Some(holder) = self.claim_holder(&key)?
+            if let Some(holder) = self.reads.claim_holder(&self.staged, &key)?
                 && holder != target.id()
                 && self.is_live_sibling(target, &holder)?
             {
@@ -339,13 +296,13 @@ impl<'p> Transaction<'p> {
         }
         let number = match stored {
             Some(stored) if live => stored.number,
-            _ => moved.map_or_else(|| self.new_number(sub), |moved| moved.number),
+            _ => moved.map_or_else(|| self.context.new_number(self.staged.lsn(), sub), |moved| moved.number),
         };
         let before = moved.or(stored.filter(|_| live));
         let header = ItemHeader {
-            lsn: self.lsn,
+            lsn: self.staged.lsn(),
             sub,
-            ts: before.filter(|_| content.attached.is_some()).map_or(self.now_s, |before| before.ts),
+            ts: before.filter(|_| content.attached.is_some()).map_or(now_s, |before| before.ts),
             number,
             ttl: content.ttl,
             late_members: content.late_members,
@@ -359,39 +316,37 @@ impl<'p> Transaction<'p> {
         let released = self.released(target, &old_claims, live, Some(&content.claims))?;
 
         // From here on nothing fails.
-        let expires = self.over_from(&item);
+        let expires = self.context.over_from(&item);
+        let commit = &mut self.staged.commit;
         if let Some(stored) = stored {
-            self.commit.delete(Table::Feed, feed_key(stored));
-            if let Some(second) = self.over_from(stored).filter(|second| Some(*second) != expires) {
-                self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
+            commit.delete(Table::Feed, feed_key(stored));
+            if let Some(second) = self.context.over_from(stored).filter(|second| Some(*second) != expires) {
+                commit.delete(Table::Feed, keys::expiry(second, &target.key));
             }
             if !live {
-                self.commit.delete(Table::Index, target.order(stored.number));
+                commit.delete(Table::Index, target.order(stored.number));
             }
         }
-        self.release(released);
-        for key in claimed {
-            let id = Bytes::copy_from_slice(target.id());
-            self.commit.put(Table::Feed, key.clone(), id.clone());
-            self.staged_claims.push((key, Some(id)));
-        }
+        self.staged.release(released);
+        self.staged.claim(claimed, target.id());
+        let commit = &mut self.staged.commit;
         if !live {
-            self.commit.put(Table::Index, target.order(number), target.key.clone());
+            commit.put(Table::Index, target.order(number), target.key.clone());
         }
         if let Some(second) = expires {
-            self.commit.put(Table::Feed, keys::expiry(second, &target.key), Bytes::new());
-            self.earliest_expiry = Some(self.earliest_expiry.map_or(second, |earliest| earliest.min(second)));
+            commit.put(Table::Feed, keys::expiry(second, &target.key), Bytes::new());
+            self.tally.note_expiry(second);
         }
-        self.commit.put(Table::Items, target.key.clone(), row.clone());
-        let index = &self.partition.shared.index;
-        let terms = self.index.rows(index, &mut self.commit, target, stored, Some(&item));
+        commit.put(Table::Items, target.key.clone(), row.clone());
+        let index = &self.context.partition.shared.index;
+        let terms = self.staged.index_rows(index, target, stored, Some(&item));
         self.grow(target, i64::from(stored.is_none()), growth);
         let kind = if live || moved.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
         self.feed(sub, kind, number, target.key.clone());
         if content.attached.is_none() {
             self.keep_version(sub, kind, number, &target.key, Some(&row), before);
         }
-        self.staged.push((target.key.clone(), Some(item.clone())));
+        self.staged.push_item(target.key.clone(), Some(item.clone()));
         Ok((item, terms))
     }
 
@@ -411,55 +366,51 @@ impl<'p> Transaction<'p> {
 
     /// Stages the rows that bring an item's index entries from an earlier policy to the present one.
     pub(super) fn rebuild_index(&mut self, target: &ItemKey, item: &Item) {
-        self.index.rebuild(&self.partition.shared.index, &mut self.commit, target, item);
+        self.staged.rebuild_index(&self.context.partition.shared.index, target, item);
     }
 
-    /// What the commit counts so far. Only what has come since it was last asked is looked at.
+    /// What the commit counts so far.
     pub(super) fn size_bytes(&mut self) -> usize {
-        let (rows, bytes) = self.counted;
-        let counted = match self.commit.changes.get(rows..) {
-            Some(new) => bytes + new.iter().map(Change::size_bytes).sum::<usize>(),
-            // Something was undone.
-            None => self.commit.size_bytes(),
-        };
-        self.counted = (self.commit.changes.len(), counted);
-        counted
+        self.staged.size_bytes()
     }
 
     fn remove_rows(&mut self, target: &ItemKey, stored: &Item) -> Result<usize> {
-        let constraints = &self.settings.definition.unique_keys;
+        let constraints = &self.context.settings.definition.unique_keys;
         if !constraints.is_empty() {
             let claims = unique::claims(constraints, stored.body());
             let live = self.is_live(target.logical_partition(), stored);
             let released = self.released(target, &claims, live, None)?;
-            self.release(released);
+            self.staged.release(released);
         }
-        self.commit.delete(Table::Items, target.key.clone());
-        self.commit.delete(Table::Index, target.order(stored.number));
-        self.commit.delete(Table::Feed, feed_key(stored));
-        if let Some(second) = self.over_from(stored) {
-            self.commit.delete(Table::Feed, keys::expiry(second, &target.key));
+        let commit = &mut self.staged.commit;
+        commit.delete(Table::Items, target.key.clone());
+        commit.delete(Table::Index, target.order(stored.number));
+        commit.delete(Table::Feed, feed_key(stored));
+        if let Some(second) = self.context.over_from(stored) {
+            commit.delete(Table::Feed, keys::expiry(second, &target.key));
         }
-        let index = &self.partition.shared.index;
-        let terms = self.index.rows(index, &mut self.commit, target, Some(stored), None);
+        let index = &self.context.partition.shared.index;
+        let terms = self.staged.index_rows(index, target, Some(stored), None);
         self.grow(target, -1, -(item_row_bytes(&target.key, stored) as i64));
-        self.staged.push((target.key.clone(), None));
+        self.staged.push_item(target.key.clone(), None);
         Ok(terms)
     }
 
     /// Stages a row that needs no LSN: marks of the partition itself.
     pub(super) fn stage(&mut self, table: Table, key: Bytes, value: Option<Bytes>) {
         match value {
-            Some(value) => self.commit.put(table, key, value),
-            None => self.commit.delete(table, key),
+            Some(value) => self.staged.commit.put(table, key, value),
+            None => self.staged.commit.delete(table, key),
         }
     }
 
     /// Stages the feed row of a change.
     pub(super) fn feed(&mut self, sub: u8, kind: ChangeKind, number: u64, key: Bytes) {
-        self.deletes |= !kind.leaves_item();
-        let row = FeedRow { kind, ts: self.now_s, totals: self.totals, number, key };
-        self.commit.put(Table::Feed, keys::feed(self.lsn, sub), row.encode());
+        if !kind.leaves_item() {
+            self.tally.note_delete();
+        }
+        let row = FeedRow { kind, ts: self.context.now_s, totals: self.tally.totals(), number, key };
+        self.staged.commit.put(Table::Feed, keys::feed(self.staged.lsn(), sub), row.encode());
     }
 
     /// Stages the row for readers of all versions, where the container has any.
@@ -472,9 +423,10 @@ impl<'p> Transaction<'p> {
         current: Option<&Bytes>,
         previous: Option<&Item>,
     ) {
-        if let Some(row) = self.settings.version_row(kind, self.now_s, key, current, previous) {
-            self.commit.put(Table::Feed, keys::version(self.lsn, sub, number), row.encode());
-            self.versions = true;
+        let Context { settings, now_s, .. } = self.context;
+        if let Some(row) = settings.version_row(kind, now_s, key, current, previous) {
+            self.staged.commit.put(Table::Feed, keys::version(self.staged.lsn(), sub, number), row.encode());
+            self.tally.note_version();
         }
     }
 
@@ -493,77 +445,26 @@ impl<'p> Transaction<'p> {
                 continue;
             }
             let key = target.unique(constraint, values);
-            if live || self.claim_holder(&key)?.as_deref() == Some(target.id()) {
+            if live || self.reads.claim_holder(&self.staged, &key)?.as_deref() == Some(target.id()) {
                 released.push(key);
             }
         }
         Ok(released)
     }
 
-    fn release(&mut self, claims: Vec<Bytes>) {
-        for key in claims {
-            self.commit.delete(Table::Feed, key.clone());
-            self.staged_claims.push((key, None));
-        }
-    }
-
     /// The version under a key, read once for whoever asks now and for the operation that comes next.
     pub(super) fn look_ahead(&mut self, key: &Bytes) -> Result<Option<&Item>> {
-        let stored = self.stored(key)?;
-        Ok(self.looked_at.insert((key.clone(), stored)).1.as_ref())
+        self.reads.look_ahead(&mut self.staged, key)
     }
 
     /// The version under a key, whether or not it still counts.
     pub(super) fn stored(&mut self, key: &Bytes) -> Result<Option<Item>> {
-        // Rows change by what is staged alone, which comes after the look.
-        if let Some((_, item)) = self.looked_at.take_if(|(looked_at, _)| looked_at == key) {
-            return Ok(item);
-        }
-        if let Some(item) = self.staged_item(key) {
-            return Ok(item);
-        }
-        if let Some(pending) = self.state.items.get(key) {
-            self.rests_on_pending = true;
-            return Ok(pending.value.clone());
-        }
-        self.read(Table::Items, key)?.map(decode_item).transpose()
-    }
-
-    /// The latest staged version of an item. A script stages thousands, everybody else a few.
-    fn staged_item(&mut self, key: &Bytes) -> Option<Option<Item>> {
-        if self.staged.len() <= STAGED_SEARCHED_MAX {
-            return self.staged.iter().rev().find(|(staged, _)| staged == key).map(|(_, item)| item.clone());
-        }
-        for (place, (key, _)) in self.staged.iter().enumerate().skip(self.indexed) {
-            self.staged_places.insert(key.clone(), place);
-        }
-        self.indexed = self.staged.len();
-        self.staged_places.get(key).map(|place| self.staged[*place].1.clone())
-    }
-
-    fn claim_holder(&mut self, key: &Bytes) -> Result<Option<Bytes>> {
-        if let Some((_, holder)) = self.staged_claims.iter().rev().find(|(staged, _)| staged == key) {
-            return Ok(holder.clone());
-        }
-        if let Some(pending) = self.state.claims.get(key) {
-            self.rests_on_pending = true;
-            return Ok(pending.value.clone());
-        }
-        self.read(Table::Feed, key)
-    }
-
-    fn read(&mut self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
-        if self.snapshot.is_none() {
-            self.snapshot = Some(self.partition.snapshot()?);
-        }
-        let snapshot = self.snapshot.as_ref().expect("opened above");
-        Ok(snapshot.get(table, key)?)
+        self.reads.item(&mut self.staged, key)
     }
 
     /// Whether a stored version counts: neither over nor purged.
     pub(super) fn is_live(&self, logical_partition: &[u8], item: &Item) -> bool {
-        !expiry::is_over(self.settings.definition.default_ttl, item, self.now_s)
-            && self.state.purges.get(logical_partition).is_none_or(|purged| item.lsn > *purged)
+        !self.context.is_over(item) && !self.reads.is_purged(logical_partition, item)
     }
 
     fn is_live_sibling(&mut self, target: &ItemKey, id: &[u8]) -> Result<bool> {
@@ -571,103 +472,85 @@ impl<'p> Transaction<'p> {
         Ok(stored.is_some_and(|item| self.is_live(target.logical_partition(), &item)))
     }
 
-    fn over_from(&self, item: &Item) -> Option<u32> {
-        expiry::over_from(self.settings.definition.default_ttl, item.ts, item.ttl)
-    }
-
-    fn new_number(&self, sub: u8) -> u64 {
-        // 16 bits of range, 44 of version: numbers of one partition grow with time, those of others never meet them.
-        (u64::from(self.partition.range_id) & 0xFFFF) << 44
-            | (self.lsn * COMMIT_POSITIONS + u64::from(sub)) & ((1 << 44) - 1)
-    }
-
     fn grow(&mut self, target: &ItemKey, items: i64, bytes: i64) {
-        self.totals.items = self.totals.items.saturating_add_signed(items);
-        self.totals.bytes = self.totals.bytes.saturating_add_signed(bytes);
-        if !self.state.sizes.is_empty() {
-            self.staged_sizes.push((Bytes::copy_from_slice(target.logical_partition()), bytes));
-        }
+        self.tally.grow(target, items, bytes, !self.reads.overlay.sizes.is_empty());
     }
 
     fn check_room(&mut self, target: &ItemKey, growth: i64) -> Result<()> {
         if growth <= 0 {
             return Ok(());
         }
-        let config = &self.partition.config;
+        let Context { partition, settings, .. } = self.context;
+        let config = &partition.config;
         let full = |limit| Error::new(Kind::PartitionFull, super::sizes::full_message(limit));
-        if self.settings.definition.partition_key.system_key {
+        if settings.definition.partition_key.system_key {
             let limit = config.fixed_container_size_limit;
-            return if self.totals.bytes.saturating_add_signed(growth) > limit {
-                Err(full(limit))
-            } else {
-                Ok(())
-            };
+            return if self.tally.bytes_with(growth) > limit { Err(full(limit)) } else { Ok(()) };
         }
         // A logical partition cannot be larger than the physical one, whose size is always known.
         let limit = config.logical_partition_size_limit;
-        if self.totals.bytes.saturating_add_signed(growth) <= limit {
+        if self.tally.bytes_with(growth) <= limit {
             return Ok(());
         }
-        let Some(size) = self.state.sizes.get(target.logical_partition()) else {
+        let Some(size) = self.reads.overlay.sizes.get(target.logical_partition()) else {
             self.size_wanted = Some(target.clone());
             return Err(Error::internal("The size of the logical partition is not known yet."));
         };
-        let staged: i64 = self
-            .staged_sizes
-            .iter()
-            .filter(|(prefix, _)| prefix == target.logical_partition())
-            .map(|(_, bytes)| bytes)
-            .sum();
+        let staged = self.tally.growth_of(target.logical_partition());
         if size.saturating_add_signed(staged + growth) > limit { Err(full(limit)) } else { Ok(()) }
     }
 
     /// Hands the commit to the store and makes its changes the base of what comes next. The ticket is ready when
     /// everything that was written or looked at is durable; `None` means it is already.
     pub(super) fn finish(mut self) -> Result<Option<Ticket>> {
-        if self.commit.changes.is_empty() {
+        if self.staged.is_empty() {
             return Ok(self.abandon());
         }
-        // From the first LSN on the store knows under which policy rows were made.
-        self.index.wrote();
-        self.index.complete(&self.partition.shared.index, &mut self.commit);
+        let Context { partition, settings, .. } = self.context;
+        let (index, lsn) = (&partition.shared.index, self.staged.lsn());
+        self.staged.complete(index, true);
         // Where nothing was written before, no expiry row is of another default than this one.
-        if self.first_lsn == FIRST_LSN
-            && let Some(mark) = upkeep::planned_mark(self.settings.definition.default_ttl)
+        if self.staged.first_lsn() == FIRST_LSN
+            && let Some(mark) = upkeep::planned_mark(settings.definition.default_ttl)
         {
-            self.commit.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
+            self.staged.commit.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
         }
         // A commit outside the store's limits, or without room, would stop the partition; it is refused instead.
-        self.commit.check()?;
-        self.partition.space.check_room(&self.commit)?;
-        self.index.submitted(&self.partition.shared.index, self.lsn);
-        self.partition.shared.columns.note(self.lsn, self.staged.iter().map(|(key, _)| key));
-        let state = &mut *self.state;
-        state.next_lsn = self.lsn + 1;
-        state.totals = self.totals;
-        state.remember(self.lsn, self.staged, self.staged_claims);
-        for (prefix, bytes) in self.staged_sizes {
-            state.sizes.add(&prefix, bytes);
+        self.staged.commit.check()?;
+        partition.space.check_room(&self.staged.commit)?;
+        let Submitted { commit, items, claims } = self.staged.submitted(index, lsn);
+        partition.shared.columns.note(lsn, items.iter().map(|(key, _)| key));
+        let totals = self.tally.totals();
+        let overlay = &mut *self.reads.overlay;
+        overlay.next_lsn = lsn + 1;
+        overlay.totals = totals;
+        overlay.remember(lsn, items, claims);
+        for (prefix, bytes) in self.tally.into_sizes() {
+            overlay.sizes.add(&prefix, bytes);
         }
-        let commit = std::mem::take(&mut self.commit);
-        Ok(Some(self.partition.submit(commit, Some((self.lsn, self.totals)), self.after)))
+        Ok(Some(partition.submit(commit, Some((lsn, totals)), self.after)))
     }
 
     /// Hands over rows that belong to no change and need no LSN.
     pub(super) fn finish_marks(mut self) -> Result<Option<Ticket>> {
-        if self.commit.changes.is_empty() {
+        if self.staged.is_empty() {
             return Ok(None);
         }
-        self.index.complete(&self.partition.shared.index, &mut self.commit);
-        self.commit.check()?;
-        self.index.submitted(&self.partition.shared.index, self.state.next_lsn);
-        let commit = std::mem::take(&mut self.commit);
-        Ok(Some(self.partition.submit(commit, None, self.after)))
+        let partition = self.context.partition;
+        let index = &partition.shared.index;
+        self.staged.complete(index, false);
+        self.staged.commit.check()?;
+        let Submitted { commit, .. } = self.staged.submitted(index, self.reads.overlay.next_lsn);
+        Ok(Some(partition.submit(commit, None, self.after)))
     }
 
     /// Gives up. What was looked at may still have to become durable before the refusal can be told: an empty commit
     /// is answered after everything submitted before it.
     pub(super) fn abandon(self) -> Option<Ticket> {
-        self.rests_on_pending.then(|| self.partition.submit(Commit::default(), None, AfterPublish::Nothing))
+        let partition = self.context.partition;
+        self.reads
+            .rests_on_pending()
+            .then(|| partition.submit(Commit::default(), None, AfterPublish::Nothing))
     }
 }
 
