@@ -23,7 +23,7 @@
 //! - `throughput/`: budgets of request units, and what partitions have spent.
 //! - `partition/`, `item`, `attachment`, `feed`, `batch`, `script`, `charge`: one physical partition, what happens
 //!   inside and what it costs.
-//! - `query/`, `columns/`: queries over one partition: which way to the items, and columns of them in memory.
+//! - `query/`, `columns/`: queries over one partition and over several, and columns of items in memory.
 //! - `consistency`, `error`: what a request may ask for, and what can go wrong, for every API to map.
 //! - `sweeper`, `check`: what goes on in the background, and looking for damage and mending it.
 

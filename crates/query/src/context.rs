@@ -14,7 +14,7 @@ pub struct Context {
     pub now_ticks: i64,
     pub geometry: bool,
     pub(crate) udfs: Option<Arc<dyn Udfs>>,
-    shared: Mutex<Shared>,
+    shared: Mutex<CallState>,
 }
 
 /// What a function sees while it is called.
@@ -47,7 +47,7 @@ impl<'c> Caller<'c> {
     }
 }
 
-struct Shared {
+struct CallState {
     random: u64,
     regexes: HashMap<(String, String), Option<Regex>>,
 }
@@ -64,7 +64,7 @@ impl Context {
             now_ticks: env.now_ticks,
             geometry: env.geometry,
             udfs: env.udfs.clone(),
-            shared: Mutex::new(Shared { random: env.random_seed, regexes: HashMap::new() }),
+            shared: Mutex::new(CallState { random: env.random_seed, regexes: HashMap::new() }),
         }
     }
 
@@ -75,11 +75,11 @@ impl Context {
             now_ticks: self.now_ticks,
             geometry: self.geometry,
             udfs: self.udfs.clone(),
-            shared: Mutex::new(Shared { random, regexes: HashMap::new() }),
+            shared: Mutex::new(CallState { random, regexes: HashMap::new() }),
         }
     }
 
-    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+    fn shared(&self) -> std::sync::MutexGuard<'_, CallState> {
         // Nothing panics while it holds the lock, and what it guards is valid at every step.
         self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

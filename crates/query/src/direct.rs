@@ -37,11 +37,11 @@ pub(crate) type Found<'a> = SmallVec<[Eval<'a>; PATHS_MAX]>;
 impl Direct {
     /// `None` for queries that do more than that.
     pub fn of(compiled: &CompiledQuery) -> Option<Direct> {
-        let plan = &compiled.plan;
-        let grouping = plan.grouping.as_ref()?;
-        let [source] = plan.sources.as_slice() else { return None };
+        let block = &compiled.block;
+        let grouping = block.grouping.as_ref()?;
+        let [source] = block.sources.as_slice() else { return None };
         let whole = matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)));
-        if !whole || !plan.guards.is_empty() || !source.filters.is_empty() || compiled.rank.is_some() {
+        if !whole || !block.guards.is_empty() || !source.filters.is_empty() || compiled.rank.is_some() {
             return None;
         }
         let mut paths: Vec<Vec<String>> = Vec::new();

@@ -20,7 +20,7 @@ use crate::direct::{Direct, Input};
 use crate::like::{LOOK_EVERY, LikePattern};
 use crate::limits::{ITEM_STEPS_MAX, ROW_OVERHEAD_BYTES};
 use crate::meter::Meter;
-use crate::node::{Grouping, Node, Pattern, Plan, PlanSource, SourceKind};
+use crate::node::{BlockSource, Grouping, Node, Pattern, SelectBlock, SourceKind};
 use crate::operators::{between, binary, equality, unary};
 use crate::row::RowView;
 use crate::value::{Eval, value_bytes};
@@ -193,7 +193,7 @@ impl<'a> Frame<'a> {
                 value
             }
             Node::Udf(name, arguments) => self.udf(name, arguments)?,
-            Node::Subquery(kind, plan) => self.subquery(*kind, plan)?,
+            Node::Subquery(kind, block) => self.subquery(*kind, block)?,
         })
     }
 
@@ -273,12 +273,12 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn subquery(&mut self, kind: SubqueryKind, plan: &'a Plan) -> Evaluated<Eval<'a>> {
+    fn subquery(&mut self, kind: SubqueryKind, block: &'a SelectBlock) -> Evaluated<Eval<'a>> {
         let mut rows: Vec<Eval<'a>> = Vec::new();
         let mut all_true = true;
         // Rows outlive the combination of sources that they come from.
         let mut kept = 0;
-        let _ = self.rows(plan, &mut |frame, row| {
+        let _ = self.rows(block, &mut |frame, row| {
             frame.step()?;
             match kind {
                 SubqueryKind::Last => {
@@ -325,16 +325,20 @@ impl<'a> Frame<'a> {
 
     // ---- plans
 
-    /// Runs a plan to its rows: projection, grouping and DISTINCT included.
-    pub fn rows(&mut self, plan: &'a Plan, take: &mut dyn FnMut(&mut Frame<'a>, Eval<'a>) -> Step) -> Step {
+    /// Runs a block to its rows: projection, grouping and DISTINCT included.
+    pub fn rows(
+        &mut self,
+        block: &'a SelectBlock,
+        take: &mut dyn FnMut(&mut Frame<'a>, Eval<'a>) -> Step,
+    ) -> Step {
         let mut seen = HashSet::new();
         let mut held = 0;
         let mut emit = |frame: &mut Frame<'a>| {
-            let row = frame.eval(&plan.projection)?;
-            if plan.value && row.is_undefined() {
+            let row = frame.eval(&block.projection)?;
+            if block.value && row.is_undefined() {
                 return GO_ON;
             }
-            if plan.distinct {
+            if block.distinct {
                 let bytes = frame.size_of_row(&row)?;
                 frame.meter.take(bytes + ROW_OVERHEAD_BYTES).map_err(SqlError::from)?;
                 if seen.insert(canonical_key(&row)) {
@@ -346,14 +350,14 @@ impl<'a> Frame<'a> {
             }
             take(frame, row)
         };
-        let Some(grouping) = &plan.grouping else {
-            let step = self.bindings(plan, &mut emit);
+        let Some(grouping) = &block.grouping else {
+            let step = self.bindings(block, &mut emit);
             self.meter.give_back(held);
             return step;
         };
         let mut groups = Groups::new(grouping);
         let mut number = 0;
-        let _ = self.bindings(plan, &mut |frame| {
+        let _ = self.bindings(block, &mut |frame| {
             number += 1;
             groups.add(grouping, number, frame)?;
             GO_ON
@@ -372,11 +376,11 @@ impl<'a> Frame<'a> {
     }
 
     /// Calls `each` once for every combination of source values that passes the filter.
-    pub fn bindings(&mut self, plan: &'a Plan, each: &mut dyn FnMut(&mut Frame<'a>) -> Step) -> Step {
-        if !self.all_true(&plan.guards)? {
+    pub fn bindings(&mut self, block: &'a SelectBlock, each: &mut dyn FnMut(&mut Frame<'a>) -> Step) -> Step {
+        if !self.all_true(&block.guards)? {
             return GO_ON;
         }
-        self.bind(&plan.sources, each)
+        self.bind(&block.sources, each)
     }
 
     fn all_true(&mut self, filters: &'a [Node]) -> Evaluated<bool> {
@@ -388,7 +392,7 @@ impl<'a> Frame<'a> {
         Ok(true)
     }
 
-    fn bind(&mut self, sources: &'a [PlanSource], each: &mut dyn FnMut(&mut Frame<'a>) -> Step) -> Step {
+    fn bind(&mut self, sources: &'a [BlockSource], each: &mut dyn FnMut(&mut Frame<'a>) -> Step) -> Step {
         let Some((source, rest)) = sources.split_first() else { return each(self) };
         match &source.kind {
             SourceKind::Value(node) => {
@@ -399,20 +403,20 @@ impl<'a> Frame<'a> {
                 let value = self.eval(node)?;
                 self.bind_elements(source, &value, rest, each)
             }
-            SourceKind::Rows(plan) => {
-                self.rows(plan, &mut |frame, row| frame.bind_one(source, row, rest, each))
+            SourceKind::Rows(block) => {
+                self.rows(block, &mut |frame, row| frame.bind_one(source, row, rest, each))
             }
-            SourceKind::RowElements(plan) => {
-                self.rows(plan, &mut |frame, row| frame.bind_elements(source, &row, rest, each))
+            SourceKind::RowElements(block) => {
+                self.rows(block, &mut |frame, row| frame.bind_elements(source, &row, rest, each))
             }
         }
     }
 
     fn bind_elements(
         &mut self,
-        source: &'a PlanSource,
+        source: &'a BlockSource,
         value: &Eval<'a>,
-        rest: &'a [PlanSource],
+        rest: &'a [BlockSource],
         each: &mut dyn FnMut(&mut Frame<'a>) -> Step,
     ) -> Step {
         for element in value.elements().into_iter().flatten() {
@@ -425,9 +429,9 @@ impl<'a> Frame<'a> {
 
     fn bind_one(
         &mut self,
-        source: &'a PlanSource,
+        source: &'a BlockSource,
         value: Eval<'a>,
-        rest: &'a [PlanSource],
+        rest: &'a [BlockSource],
         each: &mut dyn FnMut(&mut Frame<'a>) -> Step,
     ) -> Step {
         self.step()?;

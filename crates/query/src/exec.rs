@@ -138,7 +138,7 @@ impl<'p> Execution<'p> {
             passed: 0,
             swallow: 0,
             seen: HashSet::new(),
-            groups: compiled.plan.grouping.as_ref().map(Groups::new),
+            groups: compiled.block.grouping.as_ref().map(Groups::new),
             direct: Direct::of(compiled),
             sorted: Vec::new(),
             cutoff: None,
@@ -288,7 +288,7 @@ impl<'p> Execution<'p> {
 
     /// The groups, for whoever adds to them directly.
     pub(crate) fn grouping(&mut self) -> Option<(&'p Grouping, &mut Groups, &Meter)> {
-        let grouping = self.prepared.compiled.plan.grouping.as_ref()?;
+        let grouping = self.prepared.compiled.block.grouping.as_ref()?;
         Some((grouping, self.groups.as_mut()?, &self.meter))
     }
 
@@ -311,7 +311,7 @@ impl<'p> Execution<'p> {
         self.sorted.len()
     }
 
-    /// Takes one value in the place of an item, for a query that was rewritten to read it (see `access::Cover`).
+    /// Takes one value in the place of an item, for a query that was rewritten to read it (see `pushdown::Cover`).
     pub fn push_value(&mut self, value: &Value, number: u64, sink: &mut Sink<'_>) -> Result<Flow, SqlError> {
         self.number = number;
         self.run(Eval::from_constant(value), sink)
@@ -322,7 +322,7 @@ impl<'p> Execution<'p> {
             return Ok(Flow::Stop);
         }
         if let (Eval::Item(row), Some(direct), Some(groups), Some(grouping)) =
-            (&item, &self.direct, &mut self.groups, &self.prepared.compiled.plan.grouping)
+            (&item, &self.direct, &mut self.groups, &self.prepared.compiled.block.grouping)
         {
             groups.add_direct(grouping, direct, self.number, row, &self.meter)?;
             self.matched += 1;
@@ -336,7 +336,7 @@ impl<'p> Execution<'p> {
         let signals = match (&compiled.rank, &mut self.ranked) {
             (Some(rank), Some(state)) => {
                 // The sources of a ranked query bind the item itself, so the scores can be read first.
-                for source in &compiled.plan.sources {
+                for source in &compiled.block.sources {
                     frame.slots[source.slot] = frame.slots[ITEM_SLOT].clone();
                 }
                 state.read(rank, &mut frame)?
@@ -345,7 +345,7 @@ impl<'p> Execution<'p> {
         };
         let mut flow = Flow::More;
         let mut matched = false;
-        let result = frame.bindings(&compiled.plan, &mut |frame| {
+        let result = frame.bindings(&compiled.block, &mut |frame| {
             matched = true;
             flow = self.bound(frame, &signals, sink)?;
             Ok(if flow == Flow::More { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -367,8 +367,8 @@ impl<'p> Execution<'p> {
     where
         'p: 'a,
     {
-        let plan = &self.prepared.compiled.plan;
-        if let (Some(grouping), Some(groups)) = (&plan.grouping, &mut self.groups) {
+        let block = &self.prepared.compiled.block;
+        if let (Some(grouping), Some(groups)) = (&block.grouping, &mut self.groups) {
             groups.add(grouping, self.number, frame)?;
             return Ok(Flow::More);
         }
@@ -401,9 +401,9 @@ impl<'p> Execution<'p> {
                 compare_keys(&keys, &after.keys, &compiled.order).then(self.number.cmp(&after.number));
             // Values that are no row were not counted as rows of the item either.
             if place.is_eq()
-                && compiled.plan.value
-                && compiled.plan.sources.len() > 1
-                && frame.eval(&compiled.plan.projection)?.is_undefined()
+                && compiled.block.value
+                && compiled.block.sources.len() > 1
+                && frame.eval(&compiled.block.projection)?.is_undefined()
             {
                 return Ok(Flow::More);
             }
@@ -411,8 +411,8 @@ impl<'p> Execution<'p> {
                 self.after_rows += u64::from(place.is_eq());
                 // Only orders that an index of values does not have ask for this count.
                 let asked = keyed && compiled.order.iter().any(|key| key.path.is_none());
-                let is_row =
-                    asked && !(compiled.plan.value && frame.eval(&compiled.plan.projection)?.is_undefined());
+                let is_row = asked
+                    && !(compiled.block.value && frame.eval(&compiled.block.projection)?.is_undefined());
                 self.keyed += u64::from(is_row);
                 return Ok(Flow::More);
             }
@@ -424,15 +424,15 @@ impl<'p> Execution<'p> {
             (self.keyed, self.keyless) = (self.keyed + u64::from(keyed), self.keyless + u64::from(!keyed));
             return Ok(Flow::More);
         }
-        let row = frame.eval(&compiled.plan.projection)?;
-        if compiled.plan.value && row.is_undefined() {
+        let row = frame.eval(&compiled.block.projection)?;
+        if compiled.block.value && row.is_undefined() {
             return Ok(Flow::More);
         }
         (self.keyed, self.keyless) = (self.keyed + u64::from(keyed), self.keyless + u64::from(!keyed));
         let mut mark = Vec::new();
-        if compiled.plan.distinct || compiled.marked {
+        if compiled.block.distinct || compiled.marked {
             let key = canonical_key(&row);
-            if compiled.plan.distinct {
+            if compiled.block.distinct {
                 if self.seen.contains(&key) {
                     return Ok(Flow::More);
                 }
@@ -581,7 +581,7 @@ impl<'p> Execution<'p> {
             self.done = true;
             return Ok(Flow::More);
         }
-        if let (Some(grouping), Some(groups)) = (&self.prepared.compiled.plan.grouping, self.groups.take()) {
+        if let (Some(grouping), Some(groups)) = (&self.prepared.compiled.block.grouping, self.groups.take()) {
             let prepared = self.prepared;
             let mut frame = Frame::new(prepared.compiled.slot_count, &prepared.context, &self.meter);
             let mut groups = groups.into_results().peekable();

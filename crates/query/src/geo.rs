@@ -252,10 +252,10 @@ impl Surface {
             };
         };
         let strict = matches!(a, Shape::Points(_));
-        let inside = |point: &Point| match self.place(*point, polygons) {
-            Place::Inside => true,
-            Place::Edge => !strict,
-            Place::Outside => false,
+        let inside = |point: &Point| match self.side(*point, polygons) {
+            Side::Inside => true,
+            Side::Edge => !strict,
+            Side::Outside => false,
         };
         vertices(a).all(inside) && !self.edges_cross(a, b)
     }
@@ -270,7 +270,7 @@ impl Surface {
         match shape {
             Shape::Points(points) => points.contains(&point),
             Shape::Line(_) => self.on_edges(point, shape),
-            Shape::Polygons(polygons) => self.place(point, polygons) != Place::Outside,
+            Shape::Polygons(polygons) => self.side(point, polygons) != Side::Outside,
         }
     }
 
@@ -278,20 +278,20 @@ impl Surface {
         edges(shape).any(|(start, end)| self.on_edge(point, start, end))
     }
 
-    fn place(&self, point: Point, polygons: &[Vec<Vec<Point>>]) -> Place {
+    fn side(&self, point: Point, polygons: &[Vec<Vec<Point>>]) -> Side {
         for polygon in polygons {
             for ring in polygon {
                 if ring.windows(2).any(|edge| self.on_edge(point, edge[0], edge[1])) {
-                    return Place::Edge;
+                    return Side::Edge;
                 }
             }
             let mut rings = polygon.iter();
             let outer = rings.next().is_some_and(|ring| self.surrounds(ring, point));
             if outer && !rings.any(|hole| self.surrounds(hole, point)) {
-                return Place::Inside;
+                return Side::Inside;
             }
         }
-        Place::Outside
+        Side::Outside
     }
 
     /// Whether a ring goes round a point: seen from it, the vertices turn once.
@@ -368,7 +368,7 @@ impl Surface {
             true => (at[0], at[1]),
             false => (at[1].atan2(at[0]).to_degrees(), at[2].atan2(at[0].hypot(at[1])).to_degrees()),
         };
-        self.place(point, polygons) != Place::Outside
+        self.side(point, polygons) != Side::Outside
     }
 
     /// A point as a direction. The plane is put at height 1, so that its lines are great circles too.
@@ -382,7 +382,7 @@ impl Surface {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Side {
     Inside,
     Edge,
     Outside,

@@ -1,9 +1,14 @@
-//! Queries over items: compiling, evaluating and executing, without any input or output.
+//! Queries over items: compiling, evaluating, executing and merging, without any input or output.
 //!
 //! [`Prepared::new`] compiles a parsed query with its parameters; an [`Execution`] takes items one by one
-//! and hands out rows of borrowed values. Nothing here knows where items are stored, how pages travel, or what an
-//! index is: the naive evaluator in this crate says what a query means, and whatever is faster must agree
-//! with it.
+//! and hands out rows of borrowed values. Nothing here knows where items are stored or how pages travel: the naive
+//! evaluator in this crate says what a query means, and whatever is faster must agree with it.
+//!
+//! - `compile/`, `node`: syntax tree to blocks of nested loops. `eval`, `operators`, `functions/`: what expressions mean.
+//! - `exec`, `row`, `output`: items in, rows out, sorted, grouped and limited.
+//! - `pushdown/`: what of a query index entries can decide. `columns/`: the same query over columns instead of items.
+//! - `plan/`: what a client that asks the partitions itself is told. `partial`, `merge/`: the form of a query that partitions run, and
+//!   their rows put together.
 //!
 //! ```
 //! use orrery_model::{ParseOptions, Raw, parse_json};
@@ -18,7 +23,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod access;
 mod aggregate;
 pub mod columns;
 mod compare;
@@ -43,6 +47,7 @@ mod output;
 mod partial;
 pub mod plan;
 mod prepared;
+pub mod pushdown;
 mod rank;
 mod row;
 pub mod spatial;

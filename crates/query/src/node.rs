@@ -1,4 +1,4 @@
-//! What a query is compiled to: expressions whose names are slots, and plans of nested loops.
+//! What a query is compiled to: expressions whose names are slots, and blocks of nested loops.
 //!
 //! A slot holds the value of one alias while a row is evaluated. Slot 0 is the item itself; every FROM
 //! source, group key and aggregate result gets a slot of its own, numbered through the whole query, so
@@ -29,7 +29,7 @@ pub(crate) enum Node {
     Object(Vec<(String, Node)>),
     Call(&'static Function, Vec<Node>),
     Udf(String, Vec<Node>),
-    Subquery(SubqueryKind, Box<Plan>),
+    Subquery(SubqueryKind, Box<SelectBlock>),
 }
 
 /// A LIKE pattern, compiled ahead when it is constant.
@@ -41,8 +41,8 @@ pub(crate) enum Pattern {
 
 /// One query: loops over its sources, the filters of each loop, and what becomes of the rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub sources: Vec<PlanSource>,
+pub(crate) struct SelectBlock {
+    pub sources: Vec<BlockSource>,
     /// Conjuncts of WHERE that need no source at all.
     pub guards: Vec<Node>,
     pub distinct: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Plan {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct PlanSource {
+pub(crate) struct BlockSource {
     pub slot: usize,
     pub kind: SourceKind,
     /// Conjuncts of WHERE that can be decided once this source is bound.
@@ -68,9 +68,9 @@ pub(crate) enum SourceKind {
     /// Binds each element of an array.
     Elements(Node),
     /// Binds each row of a subquery.
-    Rows(Box<Plan>),
+    Rows(Box<SelectBlock>),
     /// Binds each element of each row of a subquery.
-    RowElements(Box<Plan>),
+    RowElements(Box<SelectBlock>),
 }
 
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl Node {
     pub fn for_each_node(&self, visit: &mut dyn FnMut(&Node)) {
         visit(self);
         match self {
-            Node::Subquery(_, plan) => plan.for_each_node(visit),
+            Node::Subquery(_, block) => block.for_each_node(visit),
             node => node.for_each_child(&mut |child| child.for_each_node(visit)),
         }
     }
@@ -180,12 +180,12 @@ impl Node {
     }
 }
 
-impl Plan {
+impl SelectBlock {
     pub fn for_each_node(&self, visit: &mut dyn FnMut(&Node)) {
         for source in &self.sources {
             match &source.kind {
                 SourceKind::Value(node) | SourceKind::Elements(node) => node.for_each_node(visit),
-                SourceKind::Rows(plan) | SourceKind::RowElements(plan) => plan.for_each_node(visit),
+                SourceKind::Rows(block) | SourceKind::RowElements(block) => block.for_each_node(visit),
             }
             source.filters.iter().for_each(|node| node.for_each_node(visit));
         }

@@ -26,7 +26,7 @@ impl Prepared {
         change(&mut compiled);
         let mut partial = self.with(compiled);
         let compiled = &partial.compiled;
-        partial.shape.distinct = compiled.plan.distinct;
+        partial.shape.distinct = compiled.block.distinct;
         (partial.shape.top, partial.shape.offset, partial.shape.limit) =
             (compiled.top, compiled.offset, compiled.limit);
         partial.shape.order_by = !compiled.order.is_empty();
@@ -49,7 +49,7 @@ impl Prepared {
     /// All sorted rows, equal ones among them; `marked` with what tells those apart.
     pub(crate) fn all_sorted_rows(&self, marked: bool) -> Prepared {
         self.partial(|compiled| {
-            compiled.plan.distinct = false;
+            compiled.block.distinct = false;
             compiled.marked = marked;
             (compiled.top, compiled.offset, compiled.limit) = (None, None, None);
         })
@@ -67,7 +67,7 @@ impl Prepared {
     pub(crate) fn group_parts(&self) -> Prepared {
         self.partial(|compiled| {
             compiled.groups_apart = true;
-            compiled.plan.distinct = false;
+            compiled.block.distinct = false;
             compiled.order.clear();
             (compiled.top, compiled.offset, compiled.limit) = (None, None, None);
         })

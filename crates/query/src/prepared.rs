@@ -8,7 +8,6 @@ use orrery_budget::Held;
 use orrery_model::{NumberStyle, Value, murmur3_x64_128};
 use orrery_sql::{Condition, Query, SqlError};
 
-use crate::access::Filter;
 use crate::aggregate::AggregateKind;
 use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT, check_composite};
 use crate::context::Context;
@@ -17,6 +16,7 @@ use crate::eval::Frame;
 use crate::exec::{SortPosition, compare_keys};
 use crate::meter::Meter;
 use crate::node::{Grouping, Node, SourceKind};
+use crate::pushdown::Filter;
 use crate::row::RowView;
 use crate::value::Eval;
 
@@ -111,11 +111,11 @@ impl Prepared {
             Some(budget) if constant_bytes > CONSTANTS_FREE_BYTES => Some(budget.hold(constant_bytes)?),
             _ => None,
         };
-        let plan = &compiled.plan;
+        let block = &compiled.block;
         let shape = QueryShape {
             from: !query.from.is_empty(),
-            select_value: plan.value && !matches!(query.select.projection, orrery_sql::Projection::Star(_)),
-            distinct: plan.distinct,
+            select_value: block.value && !matches!(query.select.projection, orrery_sql::Projection::Star(_)),
+            distinct: block.distinct,
             aggregates: compiled.aggregates.clone(),
             group_by: !query.group_by.is_empty(),
             order_by: !compiled.order.is_empty(),
@@ -123,8 +123,8 @@ impl Prepared {
             top: compiled.top,
             offset: compiled.offset,
             limit: compiled.limit,
-            joins: plan.sources.len() > 1
-                || plan.sources.iter().any(|source| !matches!(source.kind, SourceKind::Value(_))),
+            joins: block.sources.len() > 1
+                || block.sources.iter().any(|source| !matches!(source.kind, SourceKind::Value(_))),
         };
         // Other queries know where to go on, or have one row.
         let counted = shape.distinct || shape.group_by || shape.rank;
@@ -158,11 +158,11 @@ impl Prepared {
 
     /// Tells which items a sorted query shows, and in which order, from what other queries do. Made when it is asked for.
     pub fn order_fingerprint(&self) -> u128 {
-        let plan = &self.compiled.plan;
-        let filters: Vec<_> = plan.sources.iter().map(|source| &source.filters).collect();
+        let block = &self.compiled.block;
+        let filters: Vec<_> = block.sources.iter().map(|source| &source.filters).collect();
         let order: Vec<_> =
             self.compiled.order.iter().map(|key| (&key.path, &key.node, key.descending)).collect();
-        hash(format!("{:?}{filters:?}{order:?}", plan.guards).as_bytes())
+        hash(format!("{:?}{filters:?}{order:?}", block.guards).as_bytes())
     }
 
     /// Compiles the condition of a patch.
@@ -208,7 +208,7 @@ impl Prepared {
     /// Whether every item takes about the same little time: no loops over its arrays, no subqueries, no scripts.
     pub fn is_steady(&self) -> bool {
         let mut steady = !self.shape.joins && !self.shape.rank;
-        self.compiled.plan.for_each_node(&mut |node| {
+        self.compiled.block.for_each_node(&mut |node| {
             steady &= !matches!(node, Node::Subquery(..) | Node::Udf(..));
         });
         steady
@@ -219,7 +219,7 @@ impl Prepared {
         let mut frame = Frame::new(self.compiled.slot_count, &self.context, meter);
         frame.slots[ITEM_SLOT] = Eval::Item(row);
         let mut matched = false;
-        let _ = frame.bindings(&self.compiled.plan, &mut |_| {
+        let _ = frame.bindings(&self.compiled.block, &mut |_| {
             matched = true;
             Ok(std::ops::ControlFlow::Break(()))
         })?;
@@ -229,7 +229,7 @@ impl Prepared {
 
     /// Why a sort by several paths cannot be served, if no composite index of these has its order.
     pub fn composite_refusal(&self, env: &QueryEnv) -> Option<SqlError> {
-        (self.compiled.plan.grouping.is_none())
+        (self.compiled.block.grouping.is_none())
             .then(|| check_composite(&self.compiled.order, env.composite_indexes.as_deref()).err())
             .flatten()
     }
@@ -253,11 +253,11 @@ impl Prepared {
     }
 
     pub fn selected(&self) -> Selected {
-        let plan = &self.compiled.plan;
-        if plan.grouping.is_some() {
+        let block = &self.compiled.block;
+        if block.grouping.is_some() {
             return Selected::Groups;
         }
-        match &plan.projection {
+        match &block.projection {
             Node::Object(members) => Selected::Parts(members.len()),
             Node::Array(elements) => Selected::Parts(elements.len()),
             Node::Slot(_) => Selected::Whole,
@@ -269,13 +269,13 @@ impl Prepared {
 
     /// Sources after the first.
     pub fn join_count(&self) -> usize {
-        self.compiled.plan.sources.len().saturating_sub(1)
+        self.compiled.block.sources.len().saturating_sub(1)
     }
 
     /// Whether the result depends on nothing but how many items pass the filter.
     pub fn counts_items(&self) -> bool {
-        let plan = &self.compiled.plan;
-        let whole = matches!(plan.sources.as_slice(), [source]
+        let block = &self.compiled.block;
+        let whole = matches!(block.sources.as_slice(), [source]
             if matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
         let counts = |grouping: &Grouping| {
             grouping.keys.is_empty()
@@ -284,7 +284,7 @@ impl Prepared {
                         && argument.as_constant().is_some_and(|value| !value.is_undefined())
                 })
         };
-        whole && !plan.distinct && plan.grouping.as_ref().is_some_and(counts)
+        whole && !block.distinct && block.grouping.as_ref().is_some_and(counts)
     }
 
     /// Which of two places comes first in the order of this query.
@@ -301,9 +301,9 @@ impl Prepared {
     /// Whether the query has a filter that may be evaluated more than once for an item: the answer is always the same,
     /// and no script runs.
     pub fn filters_purely(&self) -> bool {
-        let plan = &self.compiled.plan;
-        let mut filters = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
-        let any = !plan.guards.is_empty() || plan.sources.iter().any(|source| !source.filters.is_empty());
+        let block = &self.compiled.block;
+        let mut filters = block.guards.iter().chain(block.sources.iter().flat_map(|source| &source.filters));
+        let any = !block.guards.is_empty() || block.sources.iter().any(|source| !source.filters.is_empty());
         any && filters.all(Node::is_pure)
     }
 
@@ -314,22 +314,22 @@ impl Prepared {
 
     /// Whether every item that passes the filter is exactly one row.
     pub fn gives_a_row_per_item(&self) -> bool {
-        let plan = &self.compiled.plan;
-        let whole = matches!(plan.sources.as_slice(), [source]
+        let block = &self.compiled.block;
+        let whole = matches!(block.sources.as_slice(), [source]
             if matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
         whole
-            && !plan.distinct
-            && plan.grouping.is_none()
+            && !block.distinct
+            && block.grouping.is_none()
             && self.compiled.rank.is_none()
-            && (!plan.value || self.is_whole_item())
+            && (!block.value || self.is_whole_item())
     }
 
     /// Whether the row is the item itself, as in `SELECT *` without joins: it can be copied out whole.
     pub fn is_whole_item(&self) -> bool {
-        let plan = &self.compiled.plan;
-        let [source] = plan.sources.as_slice() else { return false };
+        let block = &self.compiled.block;
+        let [source] = block.sources.as_slice() else { return false };
         matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)))
-            && matches!(&plan.projection, Node::Slot(slot) if *slot == source.slot)
+            && matches!(&block.projection, Node::Slot(slot) if *slot == source.slot)
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use orrery_model::{
     KeyKind, KeyVersion, ParseOptions, PartitionKeyDefinition, PropertyPath, Raw, parse_json,
 };
-use orrery_query::access::Filter;
 use orrery_query::plan::{Features, PlanContext, plan, ranges};
+use orrery_query::pushdown::Filter;
 use orrery_query::{Prepared, QueryEnv, RowView, run_all};
 
 const TEXT_BYTES: usize = 500 * 1024;

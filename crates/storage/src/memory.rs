@@ -23,12 +23,12 @@ use crate::store::{
 const SCAN_CHUNK_ROWS: usize = 64;
 
 pub struct MemoryStore {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryCore>,
     /// Ends the committer when the store and every space handle are gone.
     _lifetime: Arc<Lifetime>,
 }
 
-struct Shared {
+struct MemoryCore {
     queue: Queue<Request>,
     spaces: Mutex<HashMap<SpaceId, Arc<SpaceState>>>,
     closed: AtomicBool,
@@ -77,7 +77,7 @@ type Reply<T> = std::sync::mpsc::SyncSender<Result<T, StoreError>>;
 /// The first failure of a handle: later commits may build on the failed one, so they fail with it.
 type Failed = Mutex<Option<StoreError>>;
 
-struct Lifetime(Arc<Shared>);
+struct Lifetime(Arc<MemoryCore>);
 
 impl Drop for Lifetime {
     fn drop(&mut self) {
@@ -87,7 +87,7 @@ impl Drop for Lifetime {
 
 impl MemoryStore {
     pub fn new() -> MemoryStore {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MemoryCore {
             queue: Queue::new(),
             spaces: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -149,7 +149,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Shared {
+impl MemoryCore {
     fn run(&self) {
         let mut group = Vec::new();
         while self.queue.take(&mut group, Gather::default()) {
@@ -280,7 +280,7 @@ impl Space for MemorySpace {
 
 struct MemorySnapshot {
     tables: [OrdMap<Bytes, Bytes>; TABLES.len()],
-    shared: Arc<Shared>,
+    shared: Arc<MemoryCore>,
 }
 
 impl Drop for MemorySnapshot {

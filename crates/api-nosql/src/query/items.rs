@@ -64,7 +64,7 @@ fn page(
     rows: usize,
 ) -> Result<Answer> {
     let Statement { query, request, prepared, .. } = statement;
-    let Place { shares, plan } = place(context, target, statement, env, scope)?;
+    let QueryShares { shares, plan } = query_shares(context, target, statement, env, scope)?;
     let inside = !matches!(scope, Scope::All);
     // Most queries begin at the beginning and end on their first page.
     let mark = || match inside {
@@ -166,21 +166,21 @@ fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> ResultC
 }
 
 /// Where a query runs, and how its shares are merged if there are several.
-struct Place<'s> {
+struct QueryShares<'s> {
     shares: Vec<Share>,
     plan: Option<&'s MergePlan>,
 }
 
-fn place<'s>(
+fn query_shares<'s>(
     context: &Context<'_>,
     target: &Target,
     statement: &'s Statement,
     env: &dyn Deref<Target = QueryEnv>,
     scope: &Scope,
-) -> Result<Place<'s>> {
+) -> Result<QueryShares<'s>> {
     let Statement { query, request, prepared, ranges, .. } = statement;
     let definition = target.container.definition();
-    let merging = |shares: Vec<Share>| -> Result<Place<'s>> {
+    let merging = |shares: Vec<Share>| -> Result<QueryShares<'s>> {
         // The form of a query does not depend on composite indexes; only whether it may be run does.
         if prepared.order_count() > 1
             && let Some(refusal) = prepared.composite_refusal(env)
@@ -190,10 +190,10 @@ fn place<'s>(
         // Where several partitions stand in for one, the client merges. Only the order of its rows is not its business.
         let merged = shares.len() == 1 || scope::is_stand_in(context, scope) && !prepared.needs().order_by;
         if merged && !planning::counts_distinct_rows(query) {
-            return Ok(Place { shares, plan: None });
+            return Ok(QueryShares { shares, plan: None });
         }
         let plan = statement.merge_plan(env).map_err(|error| request::failed(error, false))?;
-        Ok(Place { shares, plan: Some(plan) })
+        Ok(QueryShares { shares, plan: Some(plan) })
     };
     if !matches!(scope, Scope::All) {
         let shares = target.container.shares_of(scope);

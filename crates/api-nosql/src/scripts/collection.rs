@@ -22,7 +22,7 @@ const OTHER_KEY: &str = "Requests originating from scripts cannot reference part
 
 /// Names of the container that a script runs in.
 #[derive(Clone)]
-pub struct Place {
+pub struct ScriptContainer {
     pub rid: ContainerRid,
     pub database: String,
     pub container: String,
@@ -31,13 +31,13 @@ pub struct Place {
     pub self_link: String,
 }
 
-impl Place {
-    pub fn of(container: &ContainerCore) -> Place {
+impl ScriptContainer {
+    pub fn of(container: &ContainerCore) -> ScriptContainer {
         let (database_number, container_number) = (container.database().number, container.number());
         let rid = ContainerRid::new(database_number, container_number);
         let mut self_link = Vec::new();
         rid.write_self(&mut self_link);
-        Place {
+        ScriptContainer {
             self_link: String::from_utf8(self_link).unwrap_or_default(),
             rid,
             database: container.database().name.clone(),
@@ -54,7 +54,7 @@ impl Place {
 
 pub struct Items<'a, 'p> {
     pub draft: &'a mut Draft<'p>,
-    pub place: &'a Place,
+    pub place: &'a ScriptContainer,
     pub env: &'a QueryEnv,
     pub random: &'a dyn Env,
     /// Names of what was written so far, which are not final yet.

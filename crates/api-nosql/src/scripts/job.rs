@@ -11,7 +11,7 @@ use orrery_engine::{
 use orrery_query::QueryEnv;
 use orrery_script::{Call, Claim, Failure, FailureKind, Finished, Program, Refused, Until};
 
-use super::collection::{Charges, Items, Place};
+use super::collection::{Charges, Items, ScriptContainer};
 use super::identity::Renames;
 use super::transaction::{SCRIPT_RU, Stop, Transaction};
 use super::{Host, execute, triggers, udfs};
@@ -22,7 +22,7 @@ pub struct Job {
     host: Host,
     over: LogicalPartition,
     call: ScriptCall,
-    pub(super) place: Place,
+    pub(super) place: ScriptContainer,
     env: QueryEnv,
     random: Arc<dyn Env>,
     usage: String,
@@ -51,7 +51,7 @@ impl Job {
         let mut usage = Vec::new();
         items::push_usage(&mut usage, over.position().usage);
         let usage = String::from_utf8(usage).unwrap_or_default();
-        Job { place: Place::of(container), host, over, call, env, random, usage, budget }
+        Job { place: ScriptContainer::of(container), host, over, call, env, random, usage, budget }
     }
 
     pub fn run(self, claim: &Claim) -> ScriptReply {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use orrery_model::PartitionKeyDefinition;
 
 use crate::account::{Database, Ref};
-use crate::catalog::access::prepare_user_delete;
 use crate::catalog::load::{map_of_rows, offer_of_row};
 use crate::catalog::rows::{ContainerRow, DatabaseRow, OfferRow, RangeRow, RangeStatus, RowKey, drop_value};
+use crate::catalog::users::prepare_user_delete;
 use crate::catalog::view::Containers;
 use crate::catalog::writer::{Prepared, Writer};
 use crate::catalog::{

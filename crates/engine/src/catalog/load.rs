@@ -11,12 +11,12 @@ use orrery_storage::{Commit, Direction, Epoch, KeyRange, Space, SpaceId, Table};
 
 use crate::access::{User, Users};
 use crate::account::{Database, Ref, Shared};
-use crate::catalog::access::{permission_of_row, user_of_row};
-use crate::catalog::access_rows::{PermissionRow, UserRow};
 use crate::catalog::encryption_keys::{EncryptionKeyRow, key_of_row};
 use crate::catalog::rows::{
     ContainerRow, DatabaseRow, MetaRow, OfferRow, RangeRow, RangeStatus, RowKey, ScriptRow, damaged,
 };
+use crate::catalog::user_rows::{PermissionRow, UserRow};
+use crate::catalog::users::{permission_of_row, user_of_row};
 use crate::catalog::view::{Containers, View};
 use crate::container::{Container, Version};
 use crate::definition::ContainerDefinition;

@@ -10,8 +10,6 @@
 //! Numbers of databases, containers, offers and spaces are given once and never again: clients hold on to rids,
 //! and a space that is being dropped must not be someone else's.
 
-pub(crate) mod access;
-pub(crate) mod access_rows;
 pub(crate) mod changes;
 pub(crate) mod encryption_keys;
 mod follow;
@@ -19,6 +17,8 @@ pub(crate) mod load;
 pub(crate) mod reshape;
 pub(crate) mod rows;
 mod scripts;
+pub(crate) mod user_rows;
+pub(crate) mod users;
 pub(crate) mod view;
 pub(crate) mod writer;
 

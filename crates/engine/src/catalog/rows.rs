@@ -11,7 +11,7 @@
 //! | script | `20`, database, container, number (two words) | LSN, ts, kind, trigger's time and operation, id, body, spelling |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
-//! range of keys. Tags `10` and `11` are users and permissions, see `access_rows`, `12` client encryption keys, see
+//! range of keys. Tags `10` and `11` are users and permissions, see `user_rows`, `12` client encryption keys, see
 //! `encryption_keys`; others from there on are left for resources that come later.
 //!
 //! Every value starts with the version of its row kind. A row of an unknown version is refused by name: a newer

@@ -16,7 +16,7 @@
 //! announcement under the lock of the writers; only views that hold all that was submitted before it may become sets.
 //!
 //! - `set`: the columns. `keys`: keys of items, in order and in little room. `state`: notes, what was asked for, the present set.
-//!   `budget`: the memory of all sets together. How queries use them: `query/columns`.
+//!   `budget`: the memory of all sets together. How queries use them: `query/access_path/columns`.
 
 mod budget;
 mod keys;

@@ -36,7 +36,7 @@ impl PartitionView {
         }
         if !columns.is_noting() {
             // Writers hold this lock from their first look until they have submitted.
-            let state = self.shared.state.lock();
+            let state = self.shared.overlay.lock();
             columns.announce(state.next_lsn - 1, self.item_count());
         }
         Ok(columns.begin(sources, self.position().lsn, self.item_count()))

@@ -119,7 +119,7 @@ impl<'p> Draft<'p> {
     ) -> Result<Draft<'p>> {
         let target = ItemKey::new(epk, key, "");
         target.check()?;
-        let mut state = partition.shared.state.lock();
+        let mut state = partition.shared.overlay.lock();
         partition.check_open()?;
         state.settle_published(partition.shared.published_lsn());
         // Under the lock: the snapshot shows at least what is no longer in the overlay.
@@ -216,7 +216,7 @@ impl<'p> Draft<'p> {
         let mut applied = self.transaction.apply(position, &prepared);
         if let Some(target) = self.transaction.size_wanted.take() {
             partition.measure(&target)?;
-            let size = partition.shared.state.lock().sizes.get(target.logical_partition());
+            let size = partition.shared.overlay.lock().sizes.get(target.logical_partition());
             let prefix = Bytes::copy_from_slice(target.logical_partition());
             size.into_iter()
                 .for_each(|size| self.transaction.reads.overlay.sizes.enter(prefix.clone(), size));
@@ -321,7 +321,7 @@ impl<'p> Draft<'p> {
             partition.shared.gate.check_read()?;
             return Ok((self.transaction.abandon(), partition.lsn(), Vec::new()));
         };
-        let mut state = partition.shared.state.lock();
+        let mut state = partition.shared.overlay.lock();
         partition.check_open()?;
         state.settle_published(partition.shared.published_lsn());
         let same_index = match (&self.index, &partition.shared.index.mark()) {

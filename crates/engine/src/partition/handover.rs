@@ -40,7 +40,7 @@ impl Pause {
     pub(crate) fn begin(partitions: Vec<Arc<Partition>>) -> Pause {
         for partition in &partitions {
             // Under the lock: whoever had it has submitted, whoever comes next sees the pause.
-            let _state = partition.shared.state.lock();
+            let _state = partition.shared.overlay.lock();
             partition.shared.gate.pause();
         }
         Pause { partitions, left: false }
@@ -54,7 +54,7 @@ impl Pause {
                 // Nobody else waits for this answer, and later commits fail as well.
                 partition.shared.fail(error);
             })?;
-            let submitted = partition.shared.state.lock().next_lsn - 1;
+            let submitted = partition.shared.overlay.lock().next_lsn - 1;
             if partition.lsn() != submitted {
                 return Err(Error::internal("A partition could not be brought to rest."));
             }

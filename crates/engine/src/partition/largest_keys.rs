@@ -21,10 +21,10 @@ const GOOD_FOR_S: u32 = 60;
 const LARGEST_MAX: usize = 32;
 
 #[derive(Default)]
-pub(super) struct LargestKeys(Mutex<State>);
+pub(super) struct LargestKeys(Mutex<Progress>);
 
 #[derive(Default)]
-struct State {
+struct Progress {
     walk: Walk,
     finished: Option<(u32, Vec<Found>)>,
 }

@@ -106,7 +106,7 @@ pub struct Partition {
     env: Arc<dyn Env>,
     config: Arc<EngineConfig>,
     settings: ArcSwap<Settings>,
-    shared: Arc<Shared>,
+    shared: Arc<PartitionCore>,
     meter: Meter,
     survey: LargestKeys,
 }
@@ -129,10 +129,10 @@ impl Settings {
 }
 
 /// What the store's thread reaches as well.
-struct Shared {
+struct PartitionCore {
     /// Tells this partition from all others that this process has or had open.
     identity: u64,
-    state: Mutex<Overlay>,
+    overlay: Mutex<Overlay>,
     published: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
@@ -149,7 +149,7 @@ struct Shared {
     columns: Arc<Columns>,
 }
 
-impl Shared {
+impl PartitionCore {
     fn published_lsn(&self) -> u64 {
         self.published.load(Ordering::Acquire)
     }
@@ -201,9 +201,9 @@ impl Partition {
             settings: ArcSwap::from_pointee(settings),
             meter: Meter::new(),
             survey: LargestKeys::default(),
-            shared: Arc::new(Shared {
+            shared: Arc::new(PartitionCore {
                 identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
-                state: Mutex::new(Overlay::new(lsn + 1, totals, purges.clone())),
+                overlay: Mutex::new(Overlay::new(lsn + 1, totals, purges.clone())),
                 published: AtomicU64::new(lsn),
                 items: AtomicU64::new(totals.items),
                 bytes: AtomicU64::new(totals.bytes),
@@ -269,7 +269,7 @@ impl Partition {
     pub fn close(&self) {
         self.shared.closed.store(true, Ordering::Release);
         // A writer that checked before the flag was set has submitted when this lock is free.
-        drop(self.shared.state.lock());
+        drop(self.shared.overlay.lock());
     }
 
     /// Whether another partition has to be opened in place of this one, because its store was lost or another owner has
@@ -411,7 +411,7 @@ impl Partition {
     }
 }
 
-impl Shared {
+impl PartitionCore {
     /// A commit has failed.
     fn fail(&self, error: &StoreError) {
         match error.failure() {
@@ -442,7 +442,7 @@ impl Shared {
             self.bytes.store(totals.bytes, Ordering::Relaxed);
             self.published.store(lsn, Ordering::Release);
             // Frees the overlay of an idle partition. A writer that holds the lock does it itself, later.
-            if let Some(mut state) = self.state.try_lock() {
+            if let Some(mut state) = self.overlay.try_lock() {
                 state.settle_published(lsn);
             }
         }

@@ -86,7 +86,7 @@ impl Partition {
             );
         }
         let prefix = Bytes::copy_from_slice(target.logical_partition());
-        self.shared.state.lock().sizes.enter(prefix, size);
+        self.shared.overlay.lock().sizes.enter(prefix, size);
         Ok(())
     }
 }

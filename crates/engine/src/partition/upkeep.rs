@@ -224,7 +224,7 @@ impl Partition {
             if rows.is_empty() {
                 let first = first_expiry(snapshot.as_ref())?;
                 // A commit on its way may have a row that the snapshot does not show yet: look again soon.
-                let on_its_way = self.shared.state.lock().next_lsn - 1 > published_lsn;
+                let on_its_way = self.shared.overlay.lock().next_lsn - 1 > published_lsn;
                 let next = if on_its_way { first.min(now_s.saturating_add(1)) } else { first };
                 self.shared.agenda.expiry_s.fetch_min(next, Ordering::AcqRel);
                 return Ok(true);

@@ -1,6 +1,6 @@
 //! One page of one partition: which order its rows come in, and what it comes to.
 //!
-//! A page has three rooms, and a function can change only what it is given of them: the way to the items (`access_path`, a `Reader`),
+//! A page has three rooms, and a function can change only what it is given of them: the way to the items (`access_path`, a `ItemReader`),
 //! the order of the rows (`order`, one type for each), and what leaves the page (`output`, an `Output`).
 //!
 //! Three shapes of queries, by what a page can begin with:
@@ -16,7 +16,7 @@ use orrery_budget::Exceeded;
 use orrery_query::Execution;
 use orrery_sql::SqlError;
 
-use super::access_path::Reader;
+use super::access_path::ItemReader;
 use super::order::{Materialized, Sorted, Streamed};
 use super::output::{Output, charge};
 use super::{PageSink, PartitionQuery, QueryFailure, QueryPage, QueryPosition};
@@ -31,7 +31,7 @@ pub(super) fn page<'s>(
     sink: &'s mut PageSink<'s>,
 ) -> Result<QueryPage, QueryFailure> {
     let started = Instant::now();
-    let mut reader = Reader::new(query, view);
+    let mut reader = ItemReader::new(query, view);
     let mut output = Output::new(query, sink);
     let ran = run(query, &mut reader, &mut output);
     let filter = reader.filter;
@@ -88,7 +88,7 @@ pub(super) type Ran<T> = Result<T, Failed>;
 /// Makes the rows, in the order that the query and the position ask for, and says where the next page begins.
 fn run<'q>(
     query: &'q PartitionQuery<'q>,
-    reader: &mut Reader<'q>,
+    reader: &mut ItemReader<'q>,
     output: &mut Output<'q>,
 ) -> Ran<Option<QueryPosition>> {
     let prepared = query.prepared;

@@ -4,10 +4,10 @@ use orrery_model::Value;
 
 use super::sort::ColumnSort;
 use super::source::ColumnSource;
-use crate::access::Check;
 use crate::compile::{CompiledQuery, ITEM_SLOT, document_path};
 use crate::node::{Node, SourceKind};
 use crate::prepared::Prepared;
+use crate::pushdown::Check;
 
 /// Columns of one query; with more of them it reads items.
 const SOURCES_MAX: usize = 8;
@@ -27,7 +27,7 @@ pub struct ColumnQuery {
 impl Prepared {
     /// The query over columns, if it groups or adds up items one by one and reads nothing but a few paths of them.
     pub fn column_query(&self) -> Option<ColumnQuery> {
-        let grouping = self.compiled.plan.grouping.as_ref()?;
+        let grouping = self.compiled.block.grouping.as_ref()?;
         let keys = grouping.keys.iter().map(|(node, _)| node);
         self.over_columns(keys, grouping.aggregates.iter().map(|(_, node, _)| node))
     }
@@ -41,7 +41,7 @@ impl Prepared {
     pub fn column_sort(&self) -> Option<ColumnSort> {
         let order = &self.compiled.order;
         let by_paths = !order.is_empty() && order.iter().all(|key| key.path.is_some());
-        if !by_paths || self.compiled.plan.grouping.is_some() {
+        if !by_paths || self.compiled.block.grouping.is_some() {
             return None;
         }
         self.over_columns(order.iter().map(|key| &key.node), [].into_iter()).map(ColumnSort)
@@ -53,14 +53,14 @@ impl Prepared {
         inputs: impl Iterator<Item = &'n Node>,
     ) -> Option<ColumnQuery> {
         let compiled = &self.compiled;
-        let plan = &compiled.plan;
-        let [source] = plan.sources.as_slice() else { return None };
+        let block = &compiled.block;
+        let [source] = block.sources.as_slice() else { return None };
         let whole = matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)));
         if !whole || compiled.rank.is_some() {
             return None;
         }
         let mut rewriter = Rewriter { compiled, sources: Vec::new() };
-        let filters = plan.guards.iter().chain(&source.filters);
+        let filters = block.guards.iter().chain(&source.filters);
         let filters = filters.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
         let keys = keys.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;
         let inputs = inputs.map(|node| rewriter.rewritten(node)).collect::<Option<_>>()?;

@@ -1,4 +1,4 @@
-//! The compiler: syntax tree to plan.
+//! The compiler: syntax tree to a block of nested loops.
 //!
 //! Aliases become slots, parameters and constant expressions become values, function names become
 //! table entries, and everything the service refuses for its meaning is refused here with its code.
@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::env::QueryEnv;
 use crate::limits::JOINS_MAX;
 use crate::meter::Meter;
-use crate::node::{Grouping, Node, Plan, PlanSource, SourceKind};
+use crate::node::{BlockSource, Grouping, Node, SelectBlock, SourceKind};
 use crate::rank::Rank;
 
 pub(crate) use group::GroupScope;
@@ -40,7 +40,7 @@ pub(crate) type Compiled<T> = Result<T, SqlError>;
 /// A whole query, compiled.
 #[derive(Clone)]
 pub(crate) struct CompiledQuery {
-    pub plan: Plan,
+    pub block: SelectBlock,
     pub slot_count: usize,
     pub order: Vec<OrderKey>,
     pub rank: Option<Rank>,
@@ -98,7 +98,7 @@ impl<'e> Compiler<'e> {
 
     pub fn compile(mut self, query: &Query) -> Compiled<CompiledQuery> {
         validate::check(query)?;
-        let (plan, group) = self.query(query)?;
+        let (block, group) = self.query(query)?;
         let (order, rank) = self.order_by(query, group)?;
         let top = query.select.top.as_ref().map(|count| self.count(count, CountClause::Top)).transpose()?;
         let (mut offset, mut limit) = (None, None);
@@ -106,13 +106,13 @@ impl<'e> Compiler<'e> {
             offset = Some(self.count(&clause.offset, CountClause::Offset)?);
             limit = Some(self.count(&clause.limit, CountClause::Limit)?);
         }
-        let aggregates = match &plan.grouping {
+        let aggregates = match &block.grouping {
             Some(grouping) => grouping.aggregates.iter().map(|(kind, ..)| *kind).collect(),
             None => Vec::new(),
         };
         Ok(CompiledQuery {
-            listed_aggregates: !aggregates.is_empty() && !plan.value,
-            plan,
+            listed_aggregates: !aggregates.is_empty() && !block.value,
+            block,
             slot_count: self.origins.len(),
             order,
             rank,
@@ -136,8 +136,8 @@ impl<'e> Compiler<'e> {
         self.scope.bind(alias, slot);
         let filter = self.expression(&condition.filter, &mut None)?;
         let source =
-            PlanSource { slot, kind: SourceKind::Value(Node::Slot(ITEM_SLOT)), filters: vec![filter] };
-        let plan = Plan {
+            BlockSource { slot, kind: SourceKind::Value(Node::Slot(ITEM_SLOT)), filters: vec![filter] };
+        let block = SelectBlock {
             sources: vec![source],
             guards: Vec::new(),
             distinct: false,
@@ -146,7 +146,7 @@ impl<'e> Compiler<'e> {
             value: true,
         };
         Ok(CompiledQuery {
-            plan,
+            block,
             slot_count: self.origins.len(),
             order: Vec::new(),
             rank: None,
@@ -171,7 +171,7 @@ impl<'e> Compiler<'e> {
 
     /// Compiles one query or subquery. The aliases it binds stay in scope for ORDER BY; the caller of a
     /// subquery takes them out again.
-    fn query(&mut self, query: &Query) -> Compiled<(Plan, Option<GroupScope>)> {
+    fn query(&mut self, query: &Query) -> Compiled<(SelectBlock, Option<GroupScope>)> {
         let mut sources = self.sources(&query.from)?;
         let mut guards = Vec::new();
         if let Some(filter) = &query.filter {
@@ -186,21 +186,22 @@ impl<'e> Compiler<'e> {
             keys: group.keys.iter().map(|key| (key.node.clone(), key.slot)).collect(),
             aggregates: group.aggregates.clone(),
         });
-        let plan = Plan { sources, guards, distinct: query.select.distinct, grouping, projection, value };
-        Ok((plan, group))
+        let block =
+            SelectBlock { sources, guards, distinct: query.select.distinct, grouping, projection, value };
+        Ok((block, group))
     }
 
-    fn subquery(&mut self, query: &Query) -> Compiled<Plan> {
+    fn subquery(&mut self, query: &Query) -> Compiled<SelectBlock> {
         let mark = self.scope.mark();
         let composed = self.composed_aggregates;
-        let plan = self.query(query).map(|(plan, _)| plan);
+        let block = self.query(query).map(|(block, _)| block);
         self.scope.release(mark);
         // Inside a subquery aggregates compose freely.
         self.composed_aggregates = composed;
-        plan
+        block
     }
 
-    fn sources(&mut self, from: &[Source]) -> Compiled<Vec<PlanSource>> {
+    fn sources(&mut self, from: &[Source]) -> Compiled<Vec<BlockSource>> {
         if from.len() > JOINS_MAX + 1 {
             let message = format!("More than {JOINS_MAX} JOIN operators in a query are not supported.");
             return Err(SqlError::at("SC2033", message, from[JOINS_MAX + 1].span));
@@ -213,18 +214,18 @@ impl<'e> Compiler<'e> {
         Ok(sources)
     }
 
-    fn source(&mut self, source: &Source, mark: usize) -> Compiled<PlanSource> {
+    fn source(&mut self, source: &Source, mark: usize) -> Compiled<BlockSource> {
         let (kind, origin) = match &source.collection {
             Collection::Subquery(query) => {
-                let plan = Box::new(self.subquery(query)?);
+                let block = Box::new(self.subquery(query)?);
                 if source.iterate {
-                    (SourceKind::RowElements(plan), Origin::Elements)
+                    (SourceKind::RowElements(block), Origin::Elements)
                 } else {
-                    let origin = match plan.grouping {
-                        None => Origin::Projection(Box::new(plan.projection.clone())),
+                    let origin = match block.grouping {
+                        None => Origin::Projection(Box::new(block.projection.clone())),
                         Some(_) => Origin::Computed,
                     };
-                    (SourceKind::Rows(plan), origin)
+                    (SourceKind::Rows(block), origin)
                 }
             }
             Collection::Path(expr) => {
@@ -254,7 +255,7 @@ impl<'e> Compiler<'e> {
             }
             self.scope.bind(alias, slot);
         }
-        Ok(PlanSource { slot, kind, filters: Vec::new() })
+        Ok(BlockSource { slot, kind, filters: Vec::new() })
     }
 
     /// The path of a source. Its first name is an alias, or else the container itself, whatever it is
@@ -436,7 +437,7 @@ fn cheapest_first(conjuncts: &mut [Node]) {
 }
 
 /// Puts each conjunct of a filter at the first loop where all it reads is known.
-fn place_conjuncts(filter: Node, sources: &mut [PlanSource], guards: &mut Vec<Node>) {
+fn place_conjuncts(filter: Node, sources: &mut [BlockSource], guards: &mut Vec<Node>) {
     if let Node::Logical(LogicalOp::And, operands) = filter {
         operands.into_iter().for_each(|operand| place_conjuncts(operand, sources, guards));
         return;

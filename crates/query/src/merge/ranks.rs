@@ -160,12 +160,12 @@ fn count_words(compiled: &mut CompiledQuery, rank: &Rank) {
         compiled.origins.push(Origin::Computed);
         (kind, argument, compiled.origins.len() - 1)
     });
-    compiled.plan.grouping = Some(Grouping { keys: Vec::new(), aggregates: with_slots.collect() });
+    compiled.block.grouping = Some(Grouping { keys: Vec::new(), aggregates: with_slots.collect() });
     compiled.slot_count = compiled.origins.len();
-    compiled.plan.guards.clear();
-    compiled.plan.sources.iter_mut().for_each(|source| source.filters.clear());
-    compiled.plan.projection = Node::Constant(Value::Null);
-    compiled.plan.distinct = false;
+    compiled.block.guards.clear();
+    compiled.block.sources.iter_mut().for_each(|source| source.filters.clear());
+    compiled.block.projection = Node::Constant(Value::Null);
+    compiled.block.distinct = false;
     compiled.rank = None;
     compiled.groups_apart = true;
     (compiled.top, compiled.offset, compiled.limit) = (None, None, None);

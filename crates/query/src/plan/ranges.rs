@@ -14,7 +14,7 @@ use orrery_model::{Epk, KeyComponent, KeyKind, PartitionKey, PartitionKeyDefinit
 use orrery_sql::{BinaryOp, LogicalOp, SubqueryKind, UnaryOp};
 
 use crate::compile::{CompiledQuery, Origin, document_path};
-use crate::node::{Node, Plan, SourceKind};
+use crate::node::{Node, SelectBlock, SourceKind};
 
 /// More ranges than this are not worth telling apart from all of the container.
 pub const RANGES_MAX: usize = 4096;
@@ -46,8 +46,8 @@ impl QueryRange {
 
 /// The ranges of a query, sorted, and without overlap. A query that can find nothing reads the point that no item has.
 pub(super) fn of(compiled: &CompiledQuery, definition: &PartitionKeyDefinition) -> Vec<QueryRange> {
-    let plan = &compiled.plan;
-    if plan.sources.is_empty() {
+    let block = &compiled.block;
+    if block.sources.is_empty() {
         return vec![QueryRange::point(Epk::MIN)];
     }
     // Where the system chose the path, items mostly have no key at all, whatever their properties say.
@@ -56,7 +56,7 @@ pub(super) fn of(compiled: &CompiledQuery, definition: &PartitionKeyDefinition) 
     let mut levels = 0;
     for path in paths {
         let search = Search { path: path.segments(), origins: &compiled.origins };
-        let Some(values) = search.rows(plan) else { break };
+        let Some(values) = search.rows(block) else { break };
         if points.len().saturating_mul(values.len()) > RANGES_MAX {
             break;
         }
@@ -64,7 +64,7 @@ pub(super) fn of(compiled: &CompiledQuery, definition: &PartitionKeyDefinition) 
         levels += 1;
     }
     // Asking about no path at all finds what is false for every item.
-    let contradiction = Search { path: &[], origins: &compiled.origins }.rows(plan);
+    let contradiction = Search { path: &[], origins: &compiled.origins }.rows(block);
     if points.is_empty() || contradiction.is_some_and(|values| values.is_empty()) {
         return vec![QueryRange::point(Epk::MIN)];
     }
@@ -99,24 +99,24 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The values under which a plan has rows.
-    fn rows(&self, plan: &Plan) -> Option<Values> {
+    /// The values under which a block has rows.
+    fn rows(&self, block: &SelectBlock) -> Option<Values> {
         let mut allowed = None;
-        for source in &plan.sources {
+        for source in &block.sources {
             if let SourceKind::Rows(inner) | SourceKind::RowElements(inner) = &source.kind {
                 narrow(&mut allowed, self.rows_if_filtered(inner));
             }
             source.filters.iter().for_each(|filter| narrow(&mut allowed, self.holding(filter)));
         }
-        plan.guards.iter().for_each(|filter| narrow(&mut allowed, self.holding(filter)));
+        block.guards.iter().for_each(|filter| narrow(&mut allowed, self.holding(filter)));
         allowed
     }
 
     /// The same for a subquery: one that aggregates without keys has a row even when its filter keeps nothing.
-    fn rows_if_filtered(&self, plan: &Plan) -> Option<Values> {
-        match &plan.grouping {
+    fn rows_if_filtered(&self, block: &SelectBlock) -> Option<Values> {
+        match &block.grouping {
             Some(grouping) if grouping.keys.is_empty() => None,
-            _ => self.rows(plan),
+            _ => self.rows(block),
         }
     }
 
@@ -132,8 +132,8 @@ impl Search<'_> {
                 let mut allowed = if *op == BinaryOp::Equal { self.equal(left, right) } else { None };
                 // A comparison is true only if both sides have a value.
                 for side in [left, right] {
-                    if let Node::Subquery(SubqueryKind::Scalar, plan) = &**side {
-                        narrow(&mut allowed, self.rows_if_filtered(plan));
+                    if let Node::Subquery(SubqueryKind::Scalar, block) = &**side {
+                        narrow(&mut allowed, self.rows_if_filtered(block));
                     }
                 }
                 allowed
@@ -148,7 +148,7 @@ impl Search<'_> {
                 }
                 _ => None,
             },
-            Node::Subquery(SubqueryKind::Exists, plan) => self.rows_if_filtered(plan),
+            Node::Subquery(SubqueryKind::Exists, block) => self.rows_if_filtered(block),
             _ => None,
         }
     }

@@ -55,7 +55,7 @@ struct List {
     items_max: usize,
     /// Items with larger numbers may be missing.
     upto: Option<u64>,
-    state: State,
+    state: Readiness,
     used: AtomicU64,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Lacking {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Readiness {
     /// Writers note what they write; what was submitted up to this LSN has to be added.
     Announced { after: u64 },
     /// Right for readers from this LSN on.
@@ -118,7 +118,7 @@ impl Absences {
         lists.retain_mut(|list| {
             // It may be items that are gone which make a list too long. The next reader will know.
             let overfull = list.items.len() > list.items_max && list.upto.is_none();
-            if overfull && matches!(list.state, State::Complete { .. }) {
+            if overfull && matches!(list.state, Readiness::Complete { .. }) {
                 return false;
             }
             list.shorten();
@@ -198,11 +198,11 @@ impl PartitionView {
         let lsn = self.position().lsn;
         let known = absences.lists.read().iter().find(|list| list.part == *part).map(|list| {
             list.used.store(absences.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-            let complete = matches!(list.state, State::Complete { from } if from <= lsn);
+            let complete = matches!(list.state, Readiness::Complete { from } if from <= lsn);
             (list.state, list.upto, complete.then(|| list.copy()))
         });
         let after = match known {
-            Some((State::Complete { from }, upto, Some(items))) => {
+            Some((Readiness::Complete { from }, upto, Some(items))) => {
                 let commits = lsn.saturating_sub(from);
                 let worn = upto.is_some() && commits >= LOOK_AGAIN_COMMITS.max(self.item_count() / 2);
                 if !worn {
@@ -211,8 +211,8 @@ impl PartitionView {
                 self.announce(part, items_max)
             }
             // An old view.
-            Some((State::Complete { .. }, ..)) => return Ok(None),
-            Some((State::Announced { after }, ..)) => after,
+            Some((Readiness::Complete { .. }, ..)) => return Ok(None),
+            Some((Readiness::Announced { after }, ..)) => after,
             None => self.announce(part, items_max),
         };
         // What is on its way to the store is neither in this snapshot nor known to those who write from now on.
@@ -223,7 +223,7 @@ impl PartitionView {
         let from = self.shared.published_lsn();
         let mut lists = absences.lists.write();
         // Another reader may have completed the list, or made room for others; then this one was for this page alone.
-        let announced = |list: &&mut List| list.part == *part && list.state == State::Announced { after };
+        let announced = |list: &&mut List| list.part == *part && list.state == Readiness::Announced { after };
         if let Some(list) = lists.iter_mut().find(announced) {
             if found.more {
                 let last = found.items.last().map_or(0, |(number, _)| *number);
@@ -233,7 +233,7 @@ impl PartitionView {
             let upto = list.upto.unwrap_or(u64::MAX);
             list.items.retain(|(number, _)| *number <= upto);
             list.shorten();
-            list.state = State::Complete { from };
+            list.state = Readiness::Complete { from };
         }
         drop(lists);
         Ok(Some(self.inside(found, span)?))
@@ -244,13 +244,13 @@ impl PartitionView {
     pub(crate) fn forget_lacking(&self, part: &Part, items: &[(u64, Bytes)]) {
         let absences = &self.shared.index.absences;
         let lsn = self.position().lsn;
-        let state = self.shared.state.lock();
+        let state = self.shared.overlay.lock();
         if state.next_lsn - 1 > lsn {
             return;
         }
         let mut lists = absences.lists.write();
         if let Some(list) = lists.iter_mut().find(|list| list.part == *part)
-            && let State::Complete { from } = &mut list.state
+            && let Readiness::Complete { from } = &mut list.state
         {
             *from = lsn.max(*from);
             list.items.retain(|item| !items.contains(item));
@@ -263,7 +263,7 @@ impl PartitionView {
     fn announce(&self, part: &Part, items_max: usize) -> u64 {
         let absences = &self.shared.index.absences;
         // Writers hold this lock from the first look at the lists until they have submitted.
-        let state = self.shared.state.lock();
+        let state = self.shared.overlay.lock();
         let after = state.next_lsn - 1;
         let mut lists = absences.lists.write();
         lists.retain(|list| list.part != *part);
@@ -274,7 +274,7 @@ impl PartitionView {
         }
         let used = AtomicU64::new(absences.uses.fetch_add(1, Ordering::Relaxed));
         let (part, items) = (part.clone(), BTreeSet::new());
-        lists.push(List { part, items, items_max, upto: None, state: State::Announced { after }, used });
+        lists.push(List { part, items, items_max, upto: None, state: Readiness::Announced { after }, used });
         absences.announced.fetch_add(1, Ordering::Release);
         after
     }

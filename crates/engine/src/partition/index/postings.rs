@@ -4,7 +4,7 @@
 //! a kind. Reading their rows means merging a memtable with tables, row by row. A list of the references is a copy of that,
 //! kept in memory.
 //!
-//! Every value falls into one of the partition's *places*, which says which LSN last changed a row there: writers put it in
+//! Every value falls into one of the partition's *stripes*, which says which LSN last changed a row there: writers put it in
 //! when they submit, which is before any reader can see the commit. A list that was read by a view of LSN `f` is right for a
 //! view of LSN `l` when the last change is not behind either of them. So nothing is ever taken out by writers, and a list
 //! that is no longer right is replaced by whoever reads the rows next.
@@ -29,7 +29,7 @@ const LIST_BYTES_MAX: usize = 256 * 1024;
 const ENTRY_BYTES: u64 = 128;
 /// For the size of the cache's own table.
 const LISTS_EXPECTED: usize = 2_000;
-/// A place for so many items; within limits.
+/// A stripe for so many items; within limits.
 const ITEMS_PER_PLACE: u64 = 4;
 const PLACES_MIN: usize = 256;
 const PLACES_MAX: usize = 4096;
@@ -87,7 +87,7 @@ impl Filling {
     }
 }
 
-struct Place {
+struct Stripe {
     /// The last LSN that changed a row.
     changed: AtomicU64,
     /// The value that was asked for last.
@@ -97,7 +97,7 @@ struct Place {
 /// What a partition knows about changes.
 #[derive(Default)]
 pub(in crate::partition) struct Postings {
-    places: OnceLock<Box<[Place]>>,
+    stripes: OnceLock<Box<[Stripe]>>,
 }
 
 /// What a transaction is going to change; `None` when it was begun while nobody asked.
@@ -105,17 +105,17 @@ pub(super) type Changes = Option<Vec<u64>>;
 
 impl Postings {
     pub(super) fn changes(&self) -> Changes {
-        self.places.get().map(|_| Vec::new())
+        self.stripes.get().map(|_| Vec::new())
     }
 
     /// The commit with this LSN is about to be submitted. The caller holds the partition's lock.
     pub(super) fn submitted(&self, changes: &Changes, lsn: u64) {
-        let Some(places) = self.places.get() else { return };
-        let all = || places.iter().for_each(|place| place.changed.store(lsn, Ordering::Release));
+        let Some(stripes) = self.stripes.get() else { return };
+        let all = || stripes.iter().for_each(|stripe| stripe.changed.store(lsn, Ordering::Release));
         match changes {
             None => all(),
             Some(values) => values.iter().for_each(|value| {
-                place(places, *value).changed.store(lsn, Ordering::Release);
+                stripe(stripes, *value).changed.store(lsn, Ordering::Release);
             }),
         }
     }
@@ -126,9 +126,9 @@ pub(super) fn value_hash(row_start: &[u8]) -> u64 {
     murmur3_x64_128(row_start).0
 }
 
-fn place(places: &[Place], value: u64) -> &Place {
+fn stripe(stripes: &[Stripe], value: u64) -> &Stripe {
     // Their number is a power of two.
-    &places[value as usize & (places.len() - 1)]
+    &stripes[value as usize & (stripes.len() - 1)]
 }
 
 /// What is known about a value.
@@ -141,15 +141,15 @@ pub(super) enum Known {
 
 impl PartitionView {
     pub(super) fn known(&self, value: u64, start: &Bytes, end: &Bytes) -> Known {
-        let places = self.places();
-        let place = place(places, value);
-        if place.asked.load(Ordering::Relaxed) != value {
-            place.asked.store(value, Ordering::Relaxed);
+        let stripes = self.stripes();
+        let stripe = stripe(stripes, value);
+        if stripe.asked.load(Ordering::Relaxed) != value {
+            stripe.asked.store(value, Ordering::Relaxed);
             return Known::Nothing;
         }
         let list = LISTS.get(&(self.shared.identity, start.clone(), end.clone()));
         // Not before: the list may be that of a change which has just come.
-        let changed = place.changed.load(Ordering::Acquire);
+        let changed = stripe.changed.load(Ordering::Acquire);
         match list {
             _ if changed > self.position().lsn => Known::Nothing,
             Some(list) if changed <= list.from => Known::List(list),
@@ -168,19 +168,19 @@ impl PartitionView {
         LISTS.insert((self.shared.identity, start, end), Arc::new(list));
     }
 
-    fn places(&self) -> &[Place] {
+    fn stripes(&self) -> &[Stripe] {
         let postings = &self.shared.index.postings;
-        if let Some(places) = postings.places.get() {
-            return places;
+        if let Some(stripes) = postings.stripes.get() {
+            return stripes;
         }
-        // Writers hold this lock from the first look at the places until they have submitted.
-        let state = self.shared.state.lock();
+        // Writers hold this lock from the first look at the stripes until they have submitted.
+        let state = self.shared.overlay.lock();
         let submitted = state.next_lsn - 1;
-        postings.places.get_or_init(|| {
+        postings.stripes.get_or_init(|| {
             let count = usize::try_from(self.item_count() / ITEMS_PER_PLACE).unwrap_or(PLACES_MAX);
             let count = count.clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
             (0..count)
-                .map(|_| Place { changed: AtomicU64::new(submitted), asked: AtomicU64::new(0) })
+                .map(|_| Stripe { changed: AtomicU64::new(submitted), asked: AtomicU64::new(0) })
                 .collect()
         })
     }

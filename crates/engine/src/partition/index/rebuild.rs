@@ -195,7 +195,7 @@ impl Partition {
         upkeep::durable(ticket)?;
         // Readers that find the settled scheme take their snapshots after this commit. Writers that were in between
         // have written under the stale policies, which takes out more than there is and leaves out nothing.
-        let _state = self.shared.state.lock();
+        let _state = self.shared.overlay.lock();
         let index = &self.shared.index;
         if self.is_current(scheme) {
             index.recorded.store(true, Ordering::Relaxed);

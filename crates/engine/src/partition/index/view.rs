@@ -31,7 +31,7 @@ use orrery_storage::{Direction, KeyRange, RowIterator, Snapshot, Table, keys};
 use super::super::item_key::ItemKey;
 use super::super::rows::{damaged, decode_borrowed, decode_detached};
 use super::super::scan::{Span, starts_before};
-use super::super::{Partition, Shared, View, upkeep};
+use super::super::{Partition, PartitionCore, View, upkeep};
 use super::entries::{self, Entries, Shape};
 use super::graph::is_graph;
 use super::paths::Found;
@@ -107,7 +107,7 @@ impl VectorPath {
 
 /// A consistent view of a partition for one page of a query.
 pub struct PartitionView {
-    pub(in crate::partition) shared: Arc<Shared>,
+    pub(in crate::partition) shared: Arc<PartitionCore>,
     range_id: u32,
     min: Epk,
     max: Epk,

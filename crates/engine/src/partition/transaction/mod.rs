@@ -75,7 +75,7 @@ pub(super) struct Transaction<'p> {
 
 impl<'p> Transaction<'p> {
     pub(super) fn begin(partition: &'p Partition, settings: &'p Settings) -> Result<Transaction<'p>> {
-        let mut overlay = partition.shared.state.lock();
+        let mut overlay = partition.shared.overlay.lock();
         partition.check_open()?;
         overlay.settle_published(partition.shared.published_lsn());
         partition.follow_definition(&overlay);

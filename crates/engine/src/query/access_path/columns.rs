@@ -8,11 +8,11 @@ use std::ops::{Range, RangeBounds};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use orrery_query::access::Check;
 use orrery_query::columns::{Column, ColumnQuery, ColumnRun, ColumnSource, LookedUp};
+use orrery_query::pushdown::Check;
 use orrery_query::{Execution, Flow};
 
-use super::Reader;
+use super::ItemReader;
 use super::lists::PREFILTER_BYTES_MAX;
 use super::lookup::{self, Bound, Lookup};
 use crate::columns::{Building, ColumnSet, Ready, SetBuilder};
@@ -68,7 +68,7 @@ struct Seen {
     looked_up: LookedUp,
 }
 
-impl<'q> Reader<'q> {
+impl<'q> ItemReader<'q> {
     /// Adds all items of the span from columns; `None` if there are none for this query.
     pub fn push_columns(
         &mut self,
@@ -182,7 +182,7 @@ impl<'q> Reader<'q> {
         ready: &Ready,
         rows: &Range<usize>,
         places: &[ItemPlace],
-        show: &mut dyn FnMut(&mut Reader<'q>, Part<'_>) -> Ran<()>,
+        show: &mut dyn FnMut(&mut ItemReader<'q>, Part<'_>) -> Ran<()>,
     ) -> Ran<()> {
         let set = &ready.set;
         let renews = ready.is_to_renew() && matches!(self.query.span, Span::All);
@@ -408,7 +408,7 @@ fn tells(place: &ItemPlace, source: &ColumnSource) -> bool {
 }
 
 impl Making {
-    pub fn push(&mut self, reader: &Reader<'_>, key: &[u8], number: u64, document: &[u8]) {
+    pub fn push(&mut self, reader: &ItemReader<'_>, key: &[u8], number: u64, document: &[u8]) {
         let Some(building) = &mut self.building else { return };
         building.builder.push(key, number, document.len(), readable(document));
         self.rows += 1;

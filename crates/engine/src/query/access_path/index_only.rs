@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use orrery_index::{ValueRange, prefix_end};
 use orrery_model::{Kind, Value};
-use orrery_query::access::{Filter, Statistic};
+use orrery_query::pushdown::{Filter, Statistic};
 use orrery_storage::Direction;
 
 use super::allowance::tick;
 use super::lookup::{self, Bound, Found, Lookup};
-use super::{Reader, TermHits, search};
+use super::{ItemReader, TermHits, search};
 use crate::partition::Span;
 use crate::partition::index::{Entry, PathNumber};
 use crate::query::page::Ran;
@@ -23,7 +23,7 @@ const REPEATED_ENTRIES_MAX: usize = 32;
 /// Most values of a path that are held to group or to tell apart by them.
 const KEYED_VALUES_MAX: usize = 1_000_000;
 
-impl Reader<'_> {
+impl ItemReader<'_> {
     /// How many items pass the filter, where entries tell.
     pub fn count_items(&mut self) -> Ran<Option<u64>> {
         let (view, span, prepared) = (self.view, self.query.span, self.query.prepared);

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use bytes::Bytes;
 use orrery_query::Flow;
 
-use super::Reader;
+use super::ItemReader;
 use super::lookup::Candidate;
 use crate::item::{Item, readable};
 use crate::partition::ORDERED_SCAN_ITEMS_MAX;
@@ -45,7 +45,7 @@ impl List {
     }
 }
 
-impl Reader<'_> {
+impl ItemReader<'_> {
     /// Candidates in order of creation, from a number on. Only the items tell their numbers, so all are loaded.
     pub fn by_creation(&mut self, candidates: Vec<Candidate>, from: u64) -> Ran<List> {
         self.allowance.meter.take(candidates.len() * LISTED_BYTES)?;

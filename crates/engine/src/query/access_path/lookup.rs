@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use orrery_index::Cell;
-use orrery_query::access::{Filter, Place, Scan, Step};
 use orrery_query::fulltext::Term;
+use orrery_query::pushdown::{Filter, Place, Scan, Step};
 use orrery_query::{Meter, Prepared};
 use orrery_storage::Direction;
 
-use super::Reader;
+use super::ItemReader;
 use super::allowance::tick;
 use super::search::searched;
 use super::terms::TermHits;
@@ -155,7 +155,7 @@ pub(super) fn candidates_max(tuning: &Costs, items: u64) -> usize {
     part.clamp(tuning.candidates_min, CANDIDATES_MAX)
 }
 
-impl Reader<'_> {
+impl ItemReader<'_> {
     /// The items that the index leads to; `None` where reading the whole span is better.
     pub fn candidates(&mut self) -> Ran<Option<Vec<Candidate>>> {
         if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.tuning.few_items)? {

@@ -1,6 +1,6 @@
 //! The way to the items of one page: by index, from columns, in a row, or one by one.
 //!
-//! A [`Reader`] is all that finding and loading items changes: what was read is counted, how it was found is noted, and steps are taken
+//! A [`ItemReader`] is all that finding and loading items changes: what was read is counted, how it was found is noted, and steps are taken
 //! from the page's allowance. It writes no row; functions that do are given the page's `Output` besides.
 //!
 //! - `lookup`: a filter bound to index paths, and the candidates that it leads to. `search`, `terms`: the same by shapes and words.
@@ -19,7 +19,7 @@ mod terms;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use orrery_query::access::Filter;
+use orrery_query::pushdown::Filter;
 use orrery_query::{Execution, Flow};
 
 pub(super) use allowance::Allowance;
@@ -41,7 +41,7 @@ const LOAD_STEPS: u64 = 4;
 pub(super) const STEP_BYTES: u64 = 512;
 
 /// Reads items and index entries for one page.
-pub(super) struct Reader<'q> {
+pub(super) struct ItemReader<'q> {
     pub query: &'q PartitionQuery<'q>,
     pub view: &'q PartitionView,
     pub filter: &'q Filter,
@@ -52,11 +52,11 @@ pub(super) struct Reader<'q> {
 }
 
 /// Sees the key of an item, the item without its document, and the document.
-type Look<'q, 'v> = dyn FnMut(&mut Reader<'q>, &[u8], &Item, &[u8]) -> Ran<Flow> + 'v;
+type Look<'q, 'v> = dyn FnMut(&mut ItemReader<'q>, &[u8], &Item, &[u8]) -> Ran<Flow> + 'v;
 
-impl<'q> Reader<'q> {
-    pub fn new(query: &'q PartitionQuery<'q>, view: &'q PartitionView) -> Reader<'q> {
-        Reader {
+impl<'q> ItemReader<'q> {
+    pub fn new(query: &'q PartitionQuery<'q>, view: &'q PartitionView) -> ItemReader<'q> {
+        ItemReader {
             query,
             view,
             filter: query.prepared.filter(),

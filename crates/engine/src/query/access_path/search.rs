@@ -2,8 +2,8 @@
 
 use orrery_index::Grid;
 use orrery_query::Language;
-use orrery_query::access::{Place, Search, SearchKind};
 use orrery_query::fulltext::Term;
+use orrery_query::pushdown::{Place, Search, SearchKind};
 use orrery_query::spatial::Around;
 
 use super::lookup::{Lookup, steps_of};

@@ -4,7 +4,7 @@
 
 use orrery_index::ValueRange;
 use orrery_model::Value;
-use orrery_query::access::{Cover, Filter};
+use orrery_query::pushdown::{Cover, Filter};
 use orrery_query::{Execution, Flow};
 use orrery_storage::Direction;
 

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use orrery_index::{CodeProbe, GraphRows, GraphSearch};
 use orrery_query::Execution;
-use orrery_query::access::{Nearest, Place};
+use orrery_query::pushdown::{Nearest, Place};
 
 use super::incomparable::Incomparable;
 use super::push_reference;
@@ -20,7 +20,7 @@ use super::sorted::Sorted;
 use super::vector_scan::{Closest, Neighbor, Walked, metric_of};
 use crate::partition::Span;
 use crate::partition::index::{GraphPath, TouchedVector, VectorForm, VectorPath};
-use crate::query::access_path::Reader;
+use crate::query::access_path::ItemReader;
 use crate::query::page::{Failed, Ran};
 
 /// Nodes from which a walk goes on without finding anything before it ends, beside as many as its list is long.
@@ -152,7 +152,7 @@ impl<'q> Sorted<'_, 'q> {
 
 /// The vectors that the graph does not lead to and that may be among the nearest; `None` where they are too many.
 fn unlinked(
-    reader: &mut Reader<'_>,
+    reader: &mut ItemReader<'_>,
     wanted: &Wanted<'_>,
     graph: &GraphPath,
     probe: &CodeProbe,
@@ -187,7 +187,7 @@ fn unlinked(
 }
 
 /// Whether an item of the graph is in the span, and among the members of the filter.
-fn takes(reader: &Reader<'_>, wanted: &Wanted<'_>, reference: &Bytes) -> Ran<bool> {
+fn takes(reader: &ItemReader<'_>, wanted: &Wanted<'_>, reference: &Bytes) -> Ran<bool> {
     let is_member = wanted.members.is_none_or(|members| members.contains(reference));
     Ok(is_member && reader.view.is_inside(reader.query.span, reference)?)
 }
@@ -204,7 +204,7 @@ struct Tries {
 
 /// The nodes of a graph as a page reads them.
 struct Nodes<'r, 'q> {
-    reader: &'r mut Reader<'q>,
+    reader: &'r mut ItemReader<'q>,
     graph: &'r GraphPath,
 }
 

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use orrery_model::Value;
-use orrery_query::access::{Filter, Place};
+use orrery_query::pushdown::{Filter, Place};
 use orrery_query::{Execution, SortPosition};
 
 use super::graph::Wanted;
@@ -24,7 +24,7 @@ use super::vector_scan::Walked;
 use crate::item::Item;
 use crate::partition::index::{Lacking, Part, VectorPath};
 use crate::query::QueryPosition;
-use crate::query::access_path::Reader;
+use crate::query::access_path::ItemReader;
 use crate::query::page::Ran;
 
 /// Items of a filter that are looked for among the vectors.
@@ -194,7 +194,7 @@ impl<'q> Sorted<'_, 'q> {
     }
 }
 
-fn lacking_vector(reader: &mut Reader<'_>, others: &Incomparable) -> Ran<Option<Lacking>> {
+fn lacking_vector(reader: &mut ItemReader<'_>, others: &Incomparable) -> Ran<Option<Lacking>> {
     let (view, span) = (reader.view, reader.query.span);
     let items_max = reader.query.tuning.absent_items_max;
     view.lacking_vector(&others.vectors, &others.part, span, items_max, &mut || reader.allowance.check())
@@ -202,7 +202,7 @@ fn lacking_vector(reader: &mut Reader<'_>, others: &Incomparable) -> Ran<Option<
 
 /// The items that the filter leads to and that have no vector; `None` where there are too many of the ones or the others.
 fn lacking_members(
-    reader: &mut Reader<'_>,
+    reader: &mut ItemReader<'_>,
     others: &Incomparable,
     members: Option<&HashSet<Bytes>>,
 ) -> Ran<Option<Lacking>> {
@@ -235,7 +235,7 @@ fn lacking_members(
 }
 
 /// Takes off the list what was looked at in vain, when it is much.
-fn forget(reader: &mut Reader<'_>, part: &Part, mut vain: Vain) -> Ran<()> {
+fn forget(reader: &mut ItemReader<'_>, part: &Part, mut vain: Vain) -> Ran<()> {
     let many = reader.query.tuning.absent_items_max / FORGOTTEN_PART;
     if vain.gone.len() + vain.complete.len() <= many {
         return Ok(());

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use orrery_index::{CompositeRange, ValueRange, is_exact, prefix_end, split, split_component};
 use orrery_model::{Kind, Raw, Value};
-use orrery_query::access::{Filter, Place, Step};
+use orrery_query::pushdown::{Filter, Place, Step};
 use orrery_query::{Prepared, SortPosition};
 use orrery_storage::Direction;
 

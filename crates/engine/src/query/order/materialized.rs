@@ -10,7 +10,7 @@ use orrery_query::{AggregateKind, Execution, Flow, Prepared};
 
 use super::push_all;
 use crate::error::Error;
-use crate::query::access_path::Reader;
+use crate::query::access_path::ItemReader;
 use crate::query::output::Output;
 use crate::query::page::{CONTINUATION_INVALID, Ran};
 use crate::query::position::Order;
@@ -19,7 +19,7 @@ use crate::query::{PartitionQuery, QueryPosition};
 
 /// A page of a query that sees everything before its first row.
 pub(in crate::query) struct Materialized<'p, 'q> {
-    pub reader: &'p mut Reader<'q>,
+    pub reader: &'p mut ItemReader<'q>,
     pub output: &'p mut Output<'q>,
     /// Rows that earlier pages have sent.
     pub delivered: u64,

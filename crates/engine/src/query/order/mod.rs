@@ -1,6 +1,6 @@
 //! The order in which the rows of a page come, one type for each.
 //!
-//! Each has its own state, where the page goes on, and works with the page's two other rooms: the way to the items (`Reader`) and what leaves
+//! Each has its own state, where the page goes on, and works with the page's two other rooms: the way to the items (`ItemReader`) and what leaves
 //! the page (`Output`).
 //!
 //! - [`Streamed`]: as the items come. [`Sorted`]: by sort keys. [`Materialized`]: when everything was seen.
@@ -27,14 +27,14 @@ pub(super) use materialized::Materialized;
 pub(super) use sorted::Sorted;
 pub(super) use streamed::Streamed;
 
-use super::access_path::{Candidate, Reader};
+use super::access_path::{Candidate, ItemReader};
 use super::output::Output;
 use super::page::Ran;
 use crate::item::readable;
 
 /// Runs a query over all candidates, or over everything if there are none to be had.
 fn push_all<'q>(
-    reader: &mut Reader<'q>,
+    reader: &mut ItemReader<'q>,
     output: &mut Output<'q>,
     execution: &mut Execution<'q>,
     candidates: Option<Vec<Candidate>>,
@@ -62,7 +62,7 @@ fn push_all<'q>(
 
 /// Runs a query over all items of the span, in storage order.
 fn push_stored<'q>(
-    reader: &mut Reader<'q>,
+    reader: &mut ItemReader<'q>,
     output: &mut Output<'q>,
     execution: &mut Execution<'q>,
 ) -> Ran<Flow> {
@@ -87,7 +87,7 @@ fn push_stored<'q>(
 
 /// Runs a query over the item that an index entry leads to.
 fn push_reference<'q>(
-    reader: &mut Reader<'q>,
+    reader: &mut ItemReader<'q>,
     output: &mut Output<'q>,
     execution: &mut Execution<'q>,
     reference: &[u8],

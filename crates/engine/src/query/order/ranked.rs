@@ -9,8 +9,8 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use bytes::Bytes;
 use orrery_model::Value;
-use orrery_query::access::{Filter, Ranking, Statistic};
 use orrery_query::fulltext::{Scorer, Term};
+use orrery_query::pushdown::{Filter, Ranking, Statistic};
 use orrery_query::{Execution, SortPosition};
 use orrery_storage::keys;
 
@@ -20,7 +20,7 @@ use super::sorted::Sorted;
 use crate::error::Error;
 use crate::partition::index::TextPath;
 use crate::query::QueryPosition;
-use crate::query::access_path::{self, Reader, TermHits};
+use crate::query::access_path::{self, ItemReader, TermHits};
 use crate::query::output::Output;
 use crate::query::page::Ran;
 
@@ -46,7 +46,7 @@ enum Pushed {
 
 /// Texts by score: what sorted and whole pages have in common.
 struct Scored<'p, 'q> {
-    reader: &'p mut Reader<'q>,
+    reader: &'p mut ItemReader<'q>,
     output: &'p mut Output<'q>,
     path: &'p TextPath,
     scorer: &'p Scorer,

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use orrery_model::Value;
-use orrery_query::access::Filter;
+use orrery_query::pushdown::Filter;
 use orrery_query::{Execution, Flow, SortPosition};
 
 use super::index_order::{self, Missed, Walk};
@@ -23,7 +23,7 @@ use crate::item::Item;
 use crate::partition::Span;
 use crate::partition::index::{Entries, Entry, Lacking};
 use crate::query::QueryPosition;
-use crate::query::access_path::{Candidate, Reader};
+use crate::query::access_path::{Candidate, ItemReader};
 use crate::query::output::Output;
 use crate::query::page::Ran;
 use crate::query::position::{Order, SORT_KEYS_BYTES_MAX, WindowPosition, stored_keys};
@@ -37,7 +37,7 @@ const AHEAD_ITEMS_MAX: usize = 16;
 
 /// A page of a query with ORDER BY.
 pub(in crate::query) struct Sorted<'p, 'q> {
-    pub reader: &'p mut Reader<'q>,
+    pub reader: &'p mut ItemReader<'q>,
     pub output: &'p mut Output<'q>,
     /// The last row that was delivered.
     pub after: Option<&'p SortPosition>,
@@ -393,14 +393,18 @@ fn is_undefined(after: &SortPosition) -> bool {
 }
 
 /// The items that an index in order has no entries of, where they are few enough to be known.
-fn items_lacking(reader: &mut Reader<'_>, missed: &Missed) -> Ran<Option<Lacking>> {
+fn items_lacking(reader: &mut ItemReader<'_>, missed: &Missed) -> Ran<Option<Lacking>> {
     let (view, span, items_max) = (reader.view, reader.query.span, reader.query.tuning.absent_items_max);
     view.lacking(missed.path, &missed.names, span, items_max, &mut || reader.allowance.check())
 }
 
 /// Whether a row comes after the last one of a full page, so that a result ends with its last row and not with an
 /// empty page. Looks at little, and where that does not tell, there may be more.
-fn has_more(reader: &mut Reader<'_>, run: &mut dyn Iterator<Item = Item>, ahead: Ahead<'_, '_>) -> Ran<bool> {
+fn has_more(
+    reader: &mut ItemReader<'_>,
+    run: &mut dyn Iterator<Item = Item>,
+    ahead: Ahead<'_, '_>,
+) -> Ran<bool> {
     let prepared = reader.query.prepared;
     if prepared.takes_every_item() && (ahead.next.is_some() || run.next().is_some()) {
         return Ok(true);
@@ -441,7 +445,7 @@ fn has_more(reader: &mut Reader<'_>, run: &mut dyn Iterator<Item = Item>, ahead:
 
 /// The items of a run, in the order of the sort keys and then of their numbers.
 fn load_run(
-    reader: &mut Reader<'_>,
+    reader: &mut ItemReader<'_>,
     run: &[Bytes],
     paths: &[(Vec<String>, bool)],
 ) -> Ran<Vec<(Vec<Value>, Bytes, Item)>> {

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use orrery_query::{Execution, Flow};
 
 use crate::partition::Span;
-use crate::query::access_path::{List, Listed, Reader, STEP_BYTES};
+use crate::query::access_path::{ItemReader, List, Listed, STEP_BYTES};
 use crate::query::output::Output;
 use crate::query::page::Ran;
 use crate::query::{Progress, QueryPosition};
 
 /// A page whose rows come as their items do.
 pub(in crate::query) struct Streamed<'p, 'q> {
-    pub reader: &'p mut Reader<'q>,
+    pub reader: &'p mut ItemReader<'q>,
     pub output: &'p mut Output<'q>,
 }
 

@@ -13,7 +13,7 @@ use super::sorted::Sorted;
 use super::top_k::{Paths, TopK, as_queries_see_them};
 use crate::item::Item;
 use crate::partition::Span;
-use crate::query::access_path::{Candidate, Part, Reader, STEP_ROWS};
+use crate::query::access_path::{Candidate, ItemReader, Part, STEP_ROWS};
 use crate::query::page::Ran;
 
 /// Pages of more rows are not worth it.
@@ -65,7 +65,7 @@ impl Sorted<'_, '_> {
 
 /// The same from columns; `None` if there are none for this query, or the candidates are too few for them.
 fn best_by_columns(
-    reader: &mut Reader<'_>,
+    reader: &mut ItemReader<'_>,
     candidates: &[Candidate],
     after: Option<&SortPosition>,
     wanted: usize,

@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashSet};
 
 use bytes::Bytes;
 use orrery_index::{Likeness, Metric, Probe};
-use orrery_query::access::{Filter, Nearest, Place};
+use orrery_query::pushdown::{Filter, Nearest, Place};
 use orrery_query::{DistanceFunction, Execution};
 
 use super::graph::Wanted;
@@ -22,7 +22,7 @@ use super::push_reference;
 use super::sorted::Sorted;
 use crate::partition::index::{Entry, VectorForm, VectorPath};
 use crate::query::QueryPosition;
-use crate::query::access_path::Reader;
+use crate::query::access_path::ItemReader;
 use crate::query::page::Ran;
 
 /// Vectors whose likeness is kept beside a filter; with more, all items are read.
@@ -197,7 +197,7 @@ impl<'q> Sorted<'_, 'q> {
 
 /// The vectors that may be among the nearest `keep`, or all of them.
 fn compared(
-    reader: &mut Reader<'_>,
+    reader: &mut ItemReader<'_>,
     vectors: &VectorPath,
     wanted: &Nearest,
     members: Option<&HashSet<Bytes>>,

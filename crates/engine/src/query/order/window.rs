@@ -23,7 +23,7 @@ use super::index_order::{keys_in, keys_of};
 use super::sorted::Sorted;
 use super::top_k::{Paths, TopK, as_queries_see_them};
 use crate::item::{Item, readable};
-use crate::query::access_path::{Candidate, Reader};
+use crate::query::access_path::{Candidate, ItemReader};
 use crate::query::page::Ran;
 use crate::query::position::{WindowPosition, stored_keys};
 use crate::query::result_cache::ResultCachePlace;
@@ -222,7 +222,7 @@ impl<'q> Sorted<'_, 'q> {
 }
 
 /// Offers all items of the span that pass the filter.
-fn sift_span(reader: &mut Reader<'_>, top: &mut TopK<'_, Bytes>, paths: &Paths) -> Ran<()> {
+fn sift_span(reader: &mut ItemReader<'_>, top: &mut TopK<'_, Bytes>, paths: &Paths) -> Ran<()> {
     reader.report.scan();
     reader.foresee_all()?;
     let every = reader.query.prepared.takes_every_item();
@@ -244,7 +244,7 @@ fn sift_span(reader: &mut Reader<'_>, top: &mut TopK<'_, Bytes>, paths: &Paths) 
 
 /// Offers an item. `sure`: it is known to pass the filter.
 fn sift_item(
-    reader: &mut Reader<'_>,
+    reader: &mut ItemReader<'_>,
     top: &mut TopK<'_, Bytes>,
     paths: &Paths,
     reference: &[u8],
@@ -266,7 +266,7 @@ fn sift_item(
 }
 
 /// The item of an entry, unless it has gone or come to sort elsewhere.
-fn in_its_place(reader: &mut Reader<'_>, entry: &[u8], paths: &Paths) -> Ran<Option<Item>> {
+fn in_its_place(reader: &mut ItemReader<'_>, entry: &[u8], paths: &Paths) -> Ran<Option<Item>> {
     let (Some((number, rest)), Some(key)) = (entry.split_first_chunk(), entry.get(KEY_AT..)) else {
         return Ok(None);
     };

@@ -19,7 +19,7 @@
 //!
 //! Worked example: `SELECT c.id FROM c WHERE c.id = 'x'` with one row: 2.25 + 0.5505 + 0.0045 + 0.0111 + 0.0019 = 2.82 RU.
 
-use orrery_query::access::Filter;
+use orrery_query::pushdown::Filter;
 use orrery_query::{Prepared, Selected};
 
 use super::QueryMetrics;

@@ -9,7 +9,7 @@
 use std::fmt::Write;
 
 use orrery_query::Prepared;
-use orrery_query::access::{Filter, Place, Scan, Search, Step};
+use orrery_query::pushdown::{Filter, Place, Scan, Search, Step};
 
 use super::QueryMetrics;
 use crate::partition::index::{IndexedPath, PartitionView};

@@ -70,7 +70,7 @@ impl Partition {
         let scheme = self.shared.index.scheme.load_full();
         for _ in 0..COMMITS_PER_VISIT {
             if !self.link_some(&scheme)? {
-                let on_its_way = self.shared.state.lock().next_lsn - 1 > published_lsn;
+                let on_its_way = self.shared.overlay.lock().next_lsn - 1 > published_lsn;
                 if on_its_way {
                     self.shared.index.unlinked.store(true, Ordering::Release);
                 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::compile::ITEM_SLOT;
-use crate::node::{Node, Plan, PlanSource, SourceKind};
+use crate::node::{BlockSource, Node, SelectBlock, SourceKind};
 
 /// One step from a value to a value inside it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,12 +62,12 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub fn of(plan: &Plan) -> Places {
-        Places { slots: vec![(ITEM_SLOT, Place(Vec::new()))] }.inside(&plan.sources)
+    pub fn of(block: &SelectBlock) -> Places {
+        Places { slots: vec![(ITEM_SLOT, Place(Vec::new()))] }.inside(&block.sources)
     }
 
     /// With the sources of a query inside the one these places belong to.
-    pub fn inside(&self, sources: &[PlanSource]) -> Places {
+    pub fn inside(&self, sources: &[BlockSource]) -> Places {
         let mut places = self.clone();
         for source in sources {
             let place = match &source.kind {

@@ -30,7 +30,7 @@ impl Cover {
             matches!(kind, AggregateKind::Min | AggregateKind::Max)
                 && matches!(argument, Node::Slot(ITEM_SLOT))
         };
-        self.prepared.compiled.plan.grouping.as_ref().is_some_and(|grouping| {
+        self.prepared.compiled.block.grouping.as_ref().is_some_and(|grouping| {
             grouping.keys.is_empty()
                 && !grouping.aggregates.is_empty()
                 && grouping.aggregates.iter().all(extreme)
@@ -42,12 +42,12 @@ impl Prepared {
     /// The query over the values of the one place that it reads, if it reads just one and rows without it do not count.
     pub fn cover(&self) -> Option<Cover> {
         let compiled = &self.compiled;
-        let [source] = compiled.plan.sources.as_slice() else { return None };
+        let [source] = compiled.block.sources.as_slice() else { return None };
         let whole = matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)));
         if !whole || compiled.rank.is_some() {
             return None;
         }
-        let places = Places::of(&compiled.plan);
+        let places = Places::of(&compiled.block);
         let mut found = None;
         let alike = nodes(compiled).all(|node| places.collect(node, &mut found));
         let place = found.filter(|place| alike && place.is_single())?;
@@ -56,16 +56,16 @@ impl Prepared {
         }
         let mut rewritten = compiled.clone();
         let replace = |node: &mut Node| *node = places.replaced(node, &place);
-        let plan = &mut rewritten.plan;
-        plan.guards.iter_mut().for_each(replace);
-        plan.sources.iter_mut().flat_map(|source| &mut source.filters).for_each(replace);
-        match &mut plan.grouping {
+        let block = &mut rewritten.block;
+        block.guards.iter_mut().for_each(replace);
+        block.sources.iter_mut().flat_map(|source| &mut source.filters).for_each(replace);
+        match &mut block.grouping {
             Some(grouping) => {
                 grouping.keys.iter_mut().for_each(|(node, _)| replace(node));
                 grouping.aggregates.iter_mut().for_each(|(_, node, _)| replace(node));
             }
             None => {
-                replace(&mut plan.projection);
+                replace(&mut block.projection);
                 rewritten.order.iter_mut().for_each(|key| replace(&mut key.node));
             }
         }
@@ -74,17 +74,17 @@ impl Prepared {
 
     /// Whether an item that has nothing adds nothing to the result.
     fn ignores_undefined(&self) -> Result<bool, Box<SqlError>> {
-        let plan = &self.compiled.plan;
+        let block = &self.compiled.block;
         let mut frame = Frame::new(self.compiled.slot_count, &self.context, &Rc::default());
-        for slot in [ITEM_SLOT].into_iter().chain(plan.sources.iter().map(|source| source.slot)) {
+        for slot in [ITEM_SLOT].into_iter().chain(block.sources.iter().map(|source| source.slot)) {
             frame.slots[slot] = Eval::object(Vec::new());
         }
-        for filter in plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters)) {
+        for filter in block.guards.iter().chain(block.sources.iter().flat_map(|source| &source.filters)) {
             if !frame.eval(filter)?.is_true() {
                 return Ok(true);
             }
         }
-        match &plan.grouping {
+        match &block.grouping {
             Some(grouping) => {
                 for (_, argument, _) in &grouping.aggregates {
                     if !frame.eval(argument)?.is_undefined() {
@@ -93,21 +93,21 @@ impl Prepared {
                 }
                 Ok(grouping.keys.is_empty())
             }
-            None => Ok(plan.value && frame.eval(&plan.projection)?.is_undefined()),
+            None => Ok(block.value && frame.eval(&block.projection)?.is_undefined()),
         }
     }
 }
 
 /// Every expression that is evaluated for a row.
 fn nodes(compiled: &CompiledQuery) -> impl Iterator<Item = &Node> {
-    let plan = &compiled.plan;
-    let filters = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
-    let keys = plan.grouping.iter().flat_map(|grouping| grouping.keys.iter().map(|(node, _)| node));
+    let block = &compiled.block;
+    let filters = block.guards.iter().chain(block.sources.iter().flat_map(|source| &source.filters));
+    let keys = block.grouping.iter().flat_map(|grouping| grouping.keys.iter().map(|(node, _)| node));
     let arguments =
-        plan.grouping.iter().flat_map(|grouping| grouping.aggregates.iter().map(|(_, node, _)| node));
+        block.grouping.iter().flat_map(|grouping| grouping.aggregates.iter().map(|(_, node, _)| node));
     // Of a grouped query, projection and order read the groups.
-    let grouped = plan.grouping.is_some();
-    let projected = (!grouped).then_some(&plan.projection);
+    let grouped = block.grouping.is_some();
+    let projected = (!grouped).then_some(&block.projection);
     let sorted = compiled.order.iter().map(|key| &key.node).filter(move |_| !grouped);
     filters.chain(keys).chain(arguments).chain(projected).chain(sorted)
 }

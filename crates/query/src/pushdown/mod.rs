@@ -1,4 +1,4 @@
-//! Which index entries a query can be answered from: the pure part of planning.
+//! What of a query can be pushed down to an index: which entries it can be answered from. It reads none itself.
 //!
 //! [`Prepared::filter`] turns WHERE (and the conditions of joins) into a [`Filter`]: ranges of values at places in the item,
 //! joined by AND and OR. It promises one thing: *every item that passes the query's own filter is among those it describes*.
@@ -230,16 +230,16 @@ impl Prepared {
     }
 
     fn find_filter(&self) -> Filter {
-        let plan = &self.compiled.plan;
-        let places = Places::of(plan);
+        let block = &self.compiled.block;
+        let places = Places::of(block);
         let mut parts = Vec::new();
-        for node in plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters)) {
+        for node in block.guards.iter().chain(block.sources.iter().flat_map(|source| &source.filters)) {
             parts.push(predicate::Reader { places: &places, prepared: self }.filter(node, true));
         }
         // Sources of their own conditions: `FROM c.a` leaves out items without it. They are not scans worth making, but
         // they keep a filter from being exact.
-        let plain = plan.sources.len() <= 1
-            && plan
+        let plain = block.sources.len() <= 1
+            && block
                 .sources
                 .iter()
                 .all(|source| matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))));
@@ -255,10 +255,10 @@ impl Prepared {
 
     /// Whether every item is a row: no filter, and no source but the item.
     pub fn takes_every_item(&self) -> bool {
-        let plan = &self.compiled.plan;
-        plan.guards.is_empty()
-            && plan.sources.len() == 1
-            && plan.sources.iter().all(|source| {
+        let block = &self.compiled.block;
+        block.guards.is_empty()
+            && block.sources.len() == 1
+            && block.sources.iter().all(|source| {
                 source.filters.is_empty() && matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT)))
             })
     }

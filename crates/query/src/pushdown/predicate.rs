@@ -14,7 +14,7 @@ use super::place::{Places, Step};
 use super::{Check, Filter, Place, Scan, Search, search};
 use crate::compile::ITEM_SLOT;
 use crate::eval::Frame;
-use crate::node::{Node, Pattern, Plan};
+use crate::node::{Node, Pattern, SelectBlock};
 use crate::prepared::Prepared;
 
 /// How many of a hundred values conditions of a kind are thought to let through.
@@ -120,7 +120,7 @@ impl Reader<'_> {
                 Some(self.with_check(node, wanted, place, ranges, SEARCH_PERCENT))
             }
             Node::Call(function, arguments) => self.call(node, function.name, arguments, wanted),
-            Node::Subquery(SubqueryKind::Exists, plan) if wanted => self.exists(plan),
+            Node::Subquery(SubqueryKind::Exists, block) if wanted => self.exists(block),
             path => {
                 let place = self.places.inner(path)?;
                 self.scan(node, place, Ranges::exact(vec![ValueRange::equal(&Value::Bool(wanted))]))
@@ -205,13 +205,13 @@ impl Reader<'_> {
     }
 
     /// `EXISTS(SELECT … FROM t IN c.tags WHERE …)`: its conditions hold for some binding of its sources.
-    fn exists(&self, plan: &Plan) -> Option<Filter> {
-        if plan.grouping.is_some() {
+    fn exists(&self, block: &SelectBlock) -> Option<Filter> {
+        if block.grouping.is_some() {
             return None;
         }
-        let places = self.places.inside(&plan.sources);
+        let places = self.places.inside(&block.sources);
         let inner = Reader { places: &places, prepared: self.prepared };
-        let conditions = plan.guards.iter().chain(plan.sources.iter().flat_map(|source| &source.filters));
+        let conditions = block.guards.iter().chain(block.sources.iter().flat_map(|source| &source.filters));
         let mut parts: Vec<Filter> = conditions.map(|node| inner.filter(node, true)).collect();
         if parts.is_empty() {
             return None;

@@ -77,10 +77,10 @@ impl Prepared {
         let compiled = &self.compiled;
         let [key] = compiled.order.as_slice() else { return None };
         let Node::Call(function, arguments) = &key.node else { return None };
-        if !self.reads_items() || compiled.plan.grouping.is_some() || compiled.plan.distinct {
+        if !self.reads_items() || compiled.block.grouping.is_some() || compiled.block.distinct {
             return None;
         }
-        let places = Places::of(&compiled.plan);
+        let places = Places::of(&compiled.block);
         match (function.name, arguments.as_slice()) {
             ("_FULLTEXTSCORE", [text, terms, documents, words, matching]) if key.descending => {
                 let place = places.inner(text)?;
@@ -116,19 +116,19 @@ impl Prepared {
         let [Component::FullText { path, terms, language, .. }] = rank.components.as_slice() else {
             return None;
         };
-        let place = Places::of(&self.compiled.plan).inner(path)?;
+        let place = Places::of(&self.compiled.block).inner(path)?;
         Some((place, terms.iter().map(|term| Term::new(term, 0, *language)).collect()))
     }
 
     /// The numbers that the query asks for, if it asks for nothing but statistics of all items; in the order of its
     /// aggregates.
     pub fn statistics(&self) -> Option<Vec<Statistic>> {
-        let plan = &self.compiled.plan;
-        let grouping = plan.grouping.as_ref().filter(|grouping| grouping.keys.is_empty())?;
+        let block = &self.compiled.block;
+        let grouping = block.grouping.as_ref().filter(|grouping| grouping.keys.is_empty())?;
         if !self.reads_items() || !self.takes_every_item() {
             return None;
         }
-        let places = Places::of(plan);
+        let places = Places::of(block);
         let statistic = |(kind, argument, _): &(AggregateKind, Node, usize)| match (kind, argument) {
             (AggregateKind::Count, Node::Constant(value)) if !value.is_undefined() => Some(Statistic::Items),
             (AggregateKind::Sum, Node::Call(function, arguments)) => match arguments.as_slice() {
@@ -152,7 +152,7 @@ impl Prepared {
 
     /// Whether rows are items, one to one.
     fn reads_items(&self) -> bool {
-        matches!(self.compiled.plan.sources.as_slice(), [source]
+        matches!(self.compiled.block.sources.as_slice(), [source]
             if matches!(&source.kind, SourceKind::Value(Node::Slot(ITEM_SLOT))))
     }
 }
