@@ -73,6 +73,22 @@ pub enum Kind {
     Internal,
 }
 
+impl Kind {
+    /// Whether it is the partition, its store or its container that refuses, whatever the request asks for.
+    pub(crate) fn is_of_the_partition(self) -> bool {
+        matches!(
+            self,
+            Kind::WritesStopped
+                | Kind::NoRoom
+                | Kind::Unavailable
+                | Kind::OutcomeUnknown
+                | Kind::Internal
+                | Kind::OwnerNotFound
+                | Kind::RangeGone
+        )
+    }
+}
+
 /// Stored bytes fail their checks: what they hold cannot be served, and everything else is.
 pub const DAMAGED: &str = "The stored data that this request needs is damaged. Stop the server and run `orrery check` on its data directory.";
 

@@ -207,6 +207,20 @@ pub enum SubqueryKind {
     Last,
 }
 
+impl SubqueryKind {
+    /// What stands before the brackets.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            SubqueryKind::Scalar => "",
+            SubqueryKind::Exists => "EXISTS",
+            SubqueryKind::Array => "ARRAY",
+            SubqueryKind::All => "ALL",
+            SubqueryKind::First => "FIRST",
+            SubqueryKind::Last => "LAST",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOp {
     Plus,

@@ -163,15 +163,7 @@ impl Display for Expr {
                 out.write_str(")")
             }
             ExprKind::Subquery(kind, query) => {
-                let prefix = match kind {
-                    SubqueryKind::Scalar => "",
-                    SubqueryKind::Exists => "EXISTS",
-                    SubqueryKind::Array => "ARRAY",
-                    SubqueryKind::All => "ALL",
-                    SubqueryKind::First => "FIRST",
-                    SubqueryKind::Last => "LAST",
-                };
-                write!(out, "{prefix}({query})")
+                write!(out, "{}({query})", kind.keyword())
             }
         }
     }

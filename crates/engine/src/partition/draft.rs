@@ -370,17 +370,7 @@ impl<'p> Draft<'p> {
             Ok((ticket, lsn, ())) => Ok((ticket, lsn, rewritten)),
             // Whatever is refused now was possible at the beginning: somebody was faster.
             Err((ticket, error)) => {
-                let lasting = matches!(
-                    error.kind,
-                    Kind::WritesStopped
-                        | Kind::NoRoom
-                        | Kind::Unavailable
-                        | Kind::OutcomeUnknown
-                        | Kind::Internal
-                        | Kind::OwnerNotFound
-                        | Kind::RangeGone
-                        | Kind::TooLarge
-                );
+                let lasting = error.kind.is_of_the_partition() || error.kind == Kind::TooLarge;
                 block_on(settle(ticket, Err(if lasting { error } else { conflict() })))
             }
         }

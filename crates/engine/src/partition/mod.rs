@@ -74,6 +74,7 @@ use crate::throughput::Meter;
 pub use changes::PartitionChanges;
 pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
+pub(crate) use creation_order::Earliest;
 pub use draft::{Draft, Drafted, Rewritten};
 pub(crate) use durability::{Submitted, settle};
 pub(crate) use gate::{RANGE_GONE, gone};

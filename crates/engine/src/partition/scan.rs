@@ -5,13 +5,13 @@
 //! at most `ORDERED_SCAN_ITEMS_MAX` items gives it to them; a larger one runs in (EPK, number) order. A scan stays in
 //! the order it began with, its position says which.
 
-use std::collections::BinaryHeap;
 use std::ops::Bound;
 
 use bytes::Bytes;
 use orrery_model::{Epk, PartitionKey};
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 
+use super::creation_order::{Earliest, Orders};
 use super::item_key::ItemKey;
 use super::rows::decode_detached;
 use super::{Partition, View, rows};
@@ -102,24 +102,15 @@ impl Partition {
             ScanPosition::Created { after } => Some(*after),
             _ => None,
         };
-        let only = only_rows_of(span);
-        // The partition may have grown since the scan began; the heap keeps the earliest items and stays bounded.
-        let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
-        let mut cut_off = false;
-        let mut rows = snapshot.scan(Table::Index, order_range(span), Direction::Forward);
-        while let Some(row) = rows.next_row().transpose()? {
-            let number = keys::order_number(&row.key).ok_or_else(|| rows::damaged("order"))?;
-            if after.is_some_and(|after| number <= after)
-                || only.as_ref().is_some_and(|prefix| !row.value.starts_with(prefix))
-            {
-                continue;
-            }
-            earliest.push((number, row.value));
-            if earliest.len() > ORDERED_SCAN_ITEMS_MAX {
-                earliest.pop();
-                cut_off = true;
+        // The partition may have grown since the scan began.
+        let mut earliest = Earliest::new(ORDERED_SCAN_ITEMS_MAX);
+        let mut orders = Orders::of(snapshot, span);
+        while let Some((number, key)) = orders.next_order()? {
+            if after.is_none_or(|after| number > after) {
+                earliest.push(number, key);
             }
         }
+        let cut_off = earliest.is_cut_off();
         let mut last_number = after.unwrap_or(0);
         for (number, key) in earliest.into_sorted_vec() {
             let Some(item) = shown(snapshot, view, &key)? else {
@@ -175,7 +166,7 @@ pub(super) fn order_range(span: &Span) -> KeyRange {
 
 /// Different keys can share an EPK; what the rows of a span begin with tells whose they are. A position comes from
 /// outside, so no order of scanning may rely on the other one's having looked.
-fn only_rows_of(span: &Span) -> Option<Bytes> {
+pub(super) fn only_rows_of(span: &Span) -> Option<Bytes> {
     match span {
         Span::Key { epk, key } => Some(ItemKey::new(epk, key, "").key),
         _ => None,

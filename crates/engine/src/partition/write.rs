@@ -114,16 +114,7 @@ impl Partition {
             Err((ticket, error)) => {
                 // What belongs to the whole request rather than to one operation is told once.
                 let culprit = done.len();
-                let of_all = matches!(
-                    error.kind,
-                    Kind::WritesStopped
-                        | Kind::NoRoom
-                        | Kind::Unavailable
-                        | Kind::OutcomeUnknown
-                        | Kind::Internal
-                        | Kind::OwnerNotFound
-                        | Kind::RangeGone
-                );
+                let of_all = error.kind.is_of_the_partition();
                 if of_all || culprit == prepared.len() {
                     return (ticket, Err(error));
                 }

@@ -16,8 +16,7 @@
 use std::fmt::Write;
 
 use orrery_sql::{
-    Collection, Expr, ExprKind, Name, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source,
-    Span, SubqueryKind,
+    Collection, Expr, ExprKind, Name, OrderBy, OrderItem, Projection, Query, Select, SelectItem, Source, Span,
 };
 
 /// How far a subquery is indented below the query around it.
@@ -122,15 +121,7 @@ fn inlined(expr: &Expr) -> Expr {
             ExprKind::Call { name: name.clone(), udf: *udf, arguments: all(arguments) }
         }
         ExprKind::Subquery(kind, query) => {
-            let prefix = match kind {
-                SubqueryKind::Scalar => "",
-                SubqueryKind::Exists => "EXISTS",
-                SubqueryKind::Array => "ARRAY",
-                SubqueryKind::All => "ALL",
-                SubqueryKind::First => "FIRST",
-                SubqueryKind::Last => "LAST",
-            };
-            return verbatim(block(prefix, query));
+            return verbatim(block(kind.keyword(), query));
         }
     };
     Expr::new(kind, expr.span)

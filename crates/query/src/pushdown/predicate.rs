@@ -279,16 +279,7 @@ fn comparison(op: BinaryOp, constant: &Value) -> Option<Ranges> {
     }
     if let Value::Number(number) = constant {
         if number.as_f64().is_nan() {
-            return matches!(
-                op,
-                BinaryOp::Equal
-                    | BinaryOp::NotEqual
-                    | BinaryOp::Less
-                    | BinaryOp::LessEqual
-                    | BinaryOp::Greater
-                    | BinaryOp::GreaterEqual
-            )
-            .then(|| Ranges::exact(Vec::new()));
+            return is_comparison(op).then(|| Ranges::exact(Vec::new()));
         }
         if number.as_f64().abs() >= EXACT_NUMBER_MAX || matches!(number, Number::UInt(_)) {
             let ranges = if op == BinaryOp::NotEqual { defined() } else { vec![ValueRange::of_kind(kind)] };

@@ -1,14 +1,12 @@
 //! Items of a page in a list: in order of creation, or of storage.
 
-use std::collections::BinaryHeap;
-
 use bytes::Bytes;
 use orrery_query::Flow;
 
 use super::ItemReader;
 use super::lookup::Candidate;
 use crate::item::{Item, readable};
-use crate::partition::ORDERED_SCAN_ITEMS_MAX;
+use crate::partition::{Earliest, ORDERED_SCAN_ITEMS_MAX};
 use crate::query::page::Ran;
 use crate::query::{Progress, QueryPosition, SystemOf};
 
@@ -87,17 +85,11 @@ impl ItemReader<'_> {
     /// The items of the span from a number on, in order of creation; those that cannot pass the filter may be left out.
     pub fn list_created(&mut self, from: u64) -> Ran<List> {
         self.report.scan();
-        // The span may have grown since the query began; the heap keeps the earliest items and stays bounded.
-        let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
-        let mut cut_off = false;
+        // The span may have grown since the query began.
+        let mut earliest = Earliest::new(ORDERED_SCAN_ITEMS_MAX);
         let mut keep = |number: u64, key: Bytes| {
-            if number < from {
-                return;
-            }
-            earliest.push((number, key));
-            if earliest.len() > ORDERED_SCAN_ITEMS_MAX {
-                earliest.pop();
-                cut_off = true;
+            if number >= from {
+                earliest.push(number, key);
             }
         };
         if !self.prefilter_columns(&mut keep)? && !self.prefilter(&mut keep)? {
@@ -108,6 +100,7 @@ impl ItemReader<'_> {
             }
         }
         self.allowance.meter.take(earliest.len() * LISTED_BYTES)?;
+        let cut_off = earliest.is_cut_off();
         let mut items = earliest.into_sorted_vec();
         items.dedup_by_key(|(number, _)| *number);
         let listed = |(number, key)| Listed { number, key, item: None };

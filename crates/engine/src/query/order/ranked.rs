@@ -5,7 +5,7 @@
 //! Texts without any of the terms have the score 0 and follow in order of creation. Only where that is still not enough, or the
 //! filter lets so little through that one item after the other would cost more, everything is read.
 
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use orrery_model::Value;
@@ -18,6 +18,7 @@ use super::materialized::Materialized;
 use super::push_reference;
 use super::sorted::Sorted;
 use crate::error::Error;
+use crate::partition::Earliest;
 use crate::partition::index::TextPath;
 use crate::query::QueryPosition;
 use crate::query::access_path::{self, ItemReader, TermHits};
@@ -227,15 +228,12 @@ impl<'q> Scored<'_, 'q> {
             _ => 0,
         };
         let most = texts.len() + SPARE_FACTOR * self.need;
-        let mut earliest: BinaryHeap<(u64, Bytes)> = BinaryHeap::new();
+        let mut earliest = Earliest::new(most);
         let mut orders = self.reader.view.orders(self.reader.query.span);
         while let Some((number, key)) = orders.next_order()? {
             self.reader.allowance.check()?;
             if number >= from {
-                earliest.push((number, key));
-                if earliest.len() > most {
-                    earliest.pop();
-                }
+                earliest.push(number, key);
             }
         }
         for (_, key) in earliest.into_sorted_vec() {
