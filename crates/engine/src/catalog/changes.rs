@@ -12,7 +12,7 @@ use crate::catalog::load::{map_of_rows, offer_of_row};
 use crate::catalog::rows::{ContainerRow, DatabaseRow, OfferRow, RangeRow, RangeStatus, RowKey, drop_value};
 use crate::catalog::users::prepare_user_delete;
 use crate::catalog::view::Containers;
-use crate::catalog::writer::{Prepared, Writer};
+use crate::catalog::writer::{CatalogChange, Writer};
 use crate::catalog::{
     CONTAINER_NUMBER_MAX, CONTAINERS_MAX, DATABASES_MAX, OFFER_NUMBER_MAX, PARTITIONS_MAX,
     SHARED_CONTAINERS_MAX,
@@ -226,7 +226,7 @@ impl Writer {
         Ok(())
     }
 
-    fn prepare_container_delete(&self, change: &mut Prepared, container: &Container) {
+    fn prepare_container_delete(&self, change: &mut CatalogChange, container: &Container) {
         let (database, number) = (container.database().number, container.number());
         change.delete(RowKey::Container(database, number));
         for (range, space) in &container.map().history.rows {
@@ -379,7 +379,7 @@ impl Writer {
         }
     }
 
-    fn prepare_offer_delete(&self, change: &mut Prepared, owner: OfferOwner) {
+    fn prepare_offer_delete(&self, change: &mut CatalogChange, owner: OfferOwner) {
         if let Some(offer) = self.view.load().offer_of(owner) {
             change.delete(RowKey::Offer(offer.number));
         }
@@ -403,13 +403,17 @@ impl Grant {
     }
 }
 
-impl Prepared {
+impl CatalogChange {
     pub(crate) fn new_space(&mut self) -> Result<u32> {
         next(&mut self.meta.next_space, u32::MAX, "space")
     }
 }
 
-fn prepare_offer(change: &mut Prepared, owner: OfferOwner, throughput: Throughput) -> Result<Arc<Offer>> {
+fn prepare_offer(
+    change: &mut CatalogChange,
+    owner: OfferOwner,
+    throughput: Throughput,
+) -> Result<Arc<Offer>> {
     let number = next(&mut change.meta.next_offer, OFFER_NUMBER_MAX, "offer")?;
     let row = OfferRow {
         lsn: change.meta.lsn,

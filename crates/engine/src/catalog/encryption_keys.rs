@@ -9,7 +9,7 @@ use crate::account::{Database, Ref};
 use crate::catalog::CONTAINER_NUMBER_MAX;
 use crate::catalog::changes::{check_match, next};
 use crate::catalog::rows::{Reader, RowKey, put_bytes, put_u32, put_u64, start};
-use crate::catalog::writer::{Prepared, Writer};
+use crate::catalog::writer::{CatalogChange, Writer};
 use crate::encryption_key::{ENCRYPTION_KEYS_MAX, EncryptionKey, EncryptionKeyDefinition, EncryptionKeys};
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
@@ -91,7 +91,7 @@ impl Writer {
 
     fn put_encryption_key(
         &mut self,
-        mut change: Prepared,
+        mut change: CatalogChange,
         database: &Database,
         number: u32,
         definition: EncryptionKeyDefinition,

@@ -8,7 +8,7 @@ use crate::catalog::CONTAINER_NUMBER_MAX;
 use crate::catalog::changes::{check_match, next};
 use crate::catalog::rows::RowKey;
 use crate::catalog::user_rows::{PermissionRow, UserRow};
-use crate::catalog::writer::{Prepared, Writer};
+use crate::catalog::writer::{CatalogChange, Writer};
 use crate::definition::names;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
@@ -185,7 +185,7 @@ impl Writer {
 
     fn put_permission(
         &mut self,
-        mut change: Prepared,
+        mut change: CatalogChange,
         database: &Database,
         mut user: User,
         number: u32,
@@ -211,14 +211,14 @@ pub(crate) fn user_of_row(number: u32, row: UserRow) -> User {
 }
 
 /// Removes a user with its permissions.
-pub(crate) fn prepare_user_delete(change: &mut Prepared, database: u32, user: &User) {
+pub(crate) fn prepare_user_delete(change: &mut CatalogChange, database: u32, user: &User) {
     change.delete(RowKey::User(database, user.number));
     for permission in user.permissions_after(0) {
         change.delete(RowKey::Permission(database, user.number, permission.number));
     }
 }
 
-fn put_user(change: &mut Prepared, database: u32, user: &User) {
+fn put_user(change: &mut CatalogChange, database: u32, user: &User) {
     let row = UserRow {
         lsn: user.lsn,
         ts: user.ts,

@@ -84,13 +84,13 @@ impl Drop for Mailbox {
 }
 
 /// The rows of a change while it is being prepared, with the counters it used up.
-pub(crate) struct Prepared {
+pub(crate) struct CatalogChange {
     pub(crate) meta: MetaRow,
     pub(crate) ts: u32,
     commit: Commit,
 }
 
-impl Prepared {
+impl CatalogChange {
     pub(crate) fn put(&mut self, key: RowKey, value: impl Into<bytes::Bytes>) {
         self.commit.put(Table::Feed, key.encode(), value);
     }
@@ -159,15 +159,15 @@ impl Writer {
     }
 
     /// Starts a change: the counters may be advanced in it, and become true when it is committed.
-    pub(crate) fn prepare(&self) -> Prepared {
+    pub(crate) fn prepare(&self) -> CatalogChange {
         let meta = MetaRow { lsn: self.meta.lsn + 1, ..self.meta };
-        Prepared { meta, ts: self.shared.env.now_s(), commit: Commit::default() }
+        CatalogChange { meta, ts: self.shared.env.now_s(), commit: Commit::default() }
     }
 
     /// Makes a change durable. After an error nothing has changed, neither here nor for readers; whether something has in
     /// the store is not known while the writer `is_lost`.
-    pub(crate) fn commit(&mut self, prepared: Prepared) -> Result<()> {
-        let Prepared { meta, mut commit, .. } = prepared;
+    pub(crate) fn commit(&mut self, prepared: CatalogChange) -> Result<()> {
+        let CatalogChange { meta, mut commit, .. } = prepared;
         commit.put(Table::Feed, RowKey::Meta.encode(), meta.encode());
         // A commit that the store refuses for its size would make it refuse every later one, too.
         commit.check()?;

@@ -10,7 +10,7 @@ use super::durability::{Submitted, Ticket};
 use super::gate::gone;
 use super::item_key::ItemKey;
 use super::rows::{ChangeKind, encode_lsn};
-use super::transaction::{Applied, Prepared, Transaction};
+use super::transaction::{Applied, PreparedWrite, Transaction};
 use super::{AfterPublish, Partition, Settings};
 use crate::batch::{self, AnswerSize, BatchOperation, BatchReply, OperationResult};
 use crate::charge::{self, Version};
@@ -83,7 +83,7 @@ impl Partition {
         if let Err(error) = checked {
             return (None, Err(error));
         }
-        let mut prepared: Vec<Result<Prepared<'_>>> =
+        let mut prepared: Vec<Result<PreparedWrite<'_>>> =
             operations.iter().map(|write| self.prepare(&settings, key, epk, write)).collect();
         let mut done: Vec<Applied> = Vec::with_capacity(prepared.len());
         // Stops at the first operation that fails; the transaction is then dropped whole.
@@ -161,7 +161,7 @@ impl Partition {
         if let Err(error) = checked {
             return (None, Err(error));
         }
-        let mut prepared: Vec<Result<Prepared<'_>>> = Vec::with_capacity(operations.len());
+        let mut prepared: Vec<Result<PreparedWrite<'_>>> = Vec::with_capacity(operations.len());
         for (key, write) in operations {
             let epk = match settings.effective(key) {
                 Ok(epk) => epk,
@@ -299,7 +299,7 @@ impl Partition {
         key: &PartitionKey,
         epk: &Epk,
         write: &'w Write,
-    ) -> Result<Prepared<'w>> {
+    ) -> Result<PreparedWrite<'w>> {
         let target = ItemKey::new(epk, key, write.operation.id());
         let mut renamed = None;
         let content = match &write.operation {
@@ -329,11 +329,16 @@ impl Partition {
             Operation::Patch { condition: Some(condition), .. } => Some(condition.prepare(&self.owner)?),
             _ => None,
         };
-        Ok(Prepared { target, renamed, write, content, condition })
+        Ok(PreparedWrite { target, renamed, write, content, condition })
     }
 
     /// What a refused operation costs.
-    pub(super) fn refusal_charge(&self, settings: &Settings, prepared: &Prepared<'_>, kind: Kind) -> f64 {
+    pub(super) fn refusal_charge(
+        &self,
+        settings: &Settings,
+        prepared: &PreparedWrite<'_>,
+        kind: Kind,
+    ) -> f64 {
         match (&prepared.write.operation, &prepared.content, kind) {
             (Operation::Read { .. }, ..) => charge::LOOK_UP_RU,
             (_, Some(content), Kind::AlreadyExists | Kind::UniqueKeyViolated) => {

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | filter, projection, JOIN, TOP, OFFSET LIMIT | one share after the other (`chain`) | the share, its own position, rows passed |
 //! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's place and share |
-//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`whole`, `ranks`) | rows delivered, and where the others are kept |
+//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`materialized`, `ranks`) | rows delivered, and where the others are kept |
 //!
 //! Rows come in the order in which one partition after the other would give them: shares that tie are taken in the
 //! order of the hash space, groups and distinct rows appear where they appeared first. What must be held is held
@@ -17,10 +17,10 @@
 
 mod chain;
 mod held;
+mod materialized;
 mod ranks;
 mod share_rows;
 mod sorted;
-mod whole;
 
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ use crate::prepared::Prepared;
 
 use chain::Window;
 pub use held::HeldRows;
+use materialized::{DistinctCount, DistinctRows, Groups, Output, SortedAtOnce};
 use ranks::Ranks;
 pub use share_rows::ShareRows;
 use sorted::Sorted;
 pub use sorted::SortedPosition;
-use whole::{DistinctCount, DistinctRows, Groups, Output, SortedAtOnce};
 
 /// Rows that a share is asked for first when everything may be needed; what is left is then asked for at once.
 const DRAIN_ROWS: usize = 10_000;
@@ -316,7 +316,7 @@ impl<'q> Merged<'q> {
         };
         if held != 0
             && let Some(kept) = shares.kept(held, delivered)?
-            && let Some(page) = whole::hand_out(&kept, held, delivered, shares.no_rows(), size)
+            && let Some(page) = materialized::hand_out(&kept, held, delivered, shares.no_rows(), size)
         {
             return Ok(page);
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use orrery_model::Value;
 use orrery_sql::SqlError;
 
-use super::whole::{Output, absorb};
+use super::materialized::{Output, absorb};
 use super::{DRAIN_ROWS, Shares, drain};
 use crate::aggregate::AggregateKind;
 use crate::compile::{CompiledQuery, OrderKey, Origin};

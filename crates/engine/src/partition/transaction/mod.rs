@@ -38,7 +38,7 @@ use staged::{Staged, Submitted};
 use tally::Tally;
 
 /// An operation with its target, ready to be tried.
-pub(super) struct Prepared<'w> {
+pub(super) struct PreparedWrite<'w> {
     pub(super) target: ItemKey,
     /// Where a replace moves the item, when it gives it another id.
     pub(super) renamed: Option<ItemKey>,
@@ -129,8 +129,8 @@ impl<'p> Transaction<'p> {
     }
 
     /// Tries one operation as change `sub` of the commit.
-    pub(super) fn apply(&mut self, sub: u8, prepared: &Prepared<'_>) -> Result<Applied> {
-        let Prepared { target, renamed, write, content, condition } = prepared;
+    pub(super) fn apply(&mut self, sub: u8, prepared: &PreparedWrite<'_>) -> Result<Applied> {
+        let PreparedWrite { target, renamed, write, content, condition } = prepared;
         let stored = self.stored(&target.key)?;
         let live = stored.as_ref().is_some_and(|item| self.is_live(target.logical_partition(), item));
         let old = stored.clone().filter(|_| live);

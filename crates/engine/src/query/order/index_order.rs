@@ -18,8 +18,8 @@ use crate::partition::index::{Composite, Entries, Entry, IndexedPath, PartitionV
 use crate::query::access_path::lookup::indexed;
 
 /// An index whose order is the query's.
-pub(super) struct Walk {
-    kind: WalkKind,
+pub(super) struct IndexOrder {
+    kind: OrderKind,
     direction: Direction,
     /// The path whose items without an entry come before or after all others, and have to be looked for.
     pub misses_undefined: Option<Missed>,
@@ -36,7 +36,7 @@ pub(super) struct Missed {
     pub first: bool,
 }
 
-enum WalkKind {
+enum OrderKind {
     Path {
         path: PathNumber,
         range: ValueRange,
@@ -52,7 +52,7 @@ enum WalkKind {
 }
 
 /// The walk for a query's ORDER BY, if there is one.
-pub(super) fn find(prepared: &Prepared, filter: &Filter, view: &PartitionView) -> Option<Walk> {
+pub(super) fn find(prepared: &Prepared, filter: &Filter, view: &PartitionView) -> Option<IndexOrder> {
     let keys = prepared.order_paths();
     if keys.is_empty() || keys.len() != prepared.order_count() {
         return None;
@@ -64,7 +64,7 @@ fn place_of(path: &[String]) -> Place {
     Place(path.iter().cloned().map(Step::Name).collect())
 }
 
-fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -> Option<Walk> {
+fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -> Option<IndexOrder> {
     let [(path, descending)] = keys else { return None };
     let place = place_of(path);
     let IndexedPath::Entries(number) = indexed(view, &place) else { return None };
@@ -78,8 +78,8 @@ fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -
     };
     let filtered = matches!(filter, Filter::Scan(scan)
         if scan.place == place && scan.check.is_none() && scan.exact && scan.ranges.len() == 1);
-    Some(Walk {
-        kind: WalkKind::Path { path: number, range },
+    Some(IndexOrder {
+        kind: OrderKind::Path { path: number, range },
         direction: if *descending { Direction::Reverse } else { Direction::Forward },
         misses_undefined: (!defined).then_some(missed),
         filtered,
@@ -109,8 +109,8 @@ fn point_at(filter: &Filter, path: &[String]) -> Option<ValueRange> {
     }
 }
 
-fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -> Option<Walk> {
-    let mut best: Option<Walk> = None;
+fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -> Option<IndexOrder> {
+    let mut best: Option<IndexOrder> = None;
     let mut best_fixed = 0;
     for index in view.composites() {
         let names: Vec<&[String]> = index.paths.iter().map(|part| part.path.segments()).collect();
@@ -140,8 +140,8 @@ fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView
                 if turned { " backwards" } else { "" }
             );
             best_fixed = fixed;
-            best = Some(Walk {
-                kind: WalkKind::Composite {
+            best = Some(IndexOrder {
+                kind: OrderKind::Composite {
                     composite: index.clone(),
                     range,
                     fixed,
@@ -169,7 +169,7 @@ fn only_fixes(filter: &Filter, names: &[&[String]]) -> bool {
     }
 }
 
-impl Walk {
+impl IndexOrder {
     /// The entries from a position on.
     pub fn entries<'v>(
         &self,
@@ -178,14 +178,14 @@ impl Walk {
         after: Option<&SortPosition>,
     ) -> Entries<'v> {
         match &self.kind {
-            WalkKind::Path { path, range } => {
+            OrderKind::Path { path, range } => {
                 let mut range = range.clone();
                 if let Some(key) = after.and_then(|after| after.keys.first()) {
                     range = self.rest(range, key);
                 }
                 view.entries(*path, &range, span, self.direction, None)
             }
-            WalkKind::Composite { composite, range, fixed, points, .. } => {
+            OrderKind::Composite { composite, range, fixed, points, .. } => {
                 let mut rest = after.and_then(|after| after.keys.first()).and_then(|key| {
                     let turned =
                         composite.paths.get(*fixed)?.descending != (self.direction == Direction::Reverse);
@@ -214,8 +214,8 @@ impl Walk {
     pub fn run_of<'e>(&self, entry: &'e Entry) -> &'e [u8] {
         let value = entry.value();
         match &self.kind {
-            WalkKind::Path { .. } => undecided_start(value).unwrap_or(value),
-            WalkKind::Composite { composite, fixed, sorted, .. } => {
+            OrderKind::Path { .. } => undecided_start(value).unwrap_or(value),
+            OrderKind::Composite { composite, fixed, sorted, .. } => {
                 let mut rest = value;
                 for part in composite.paths.iter().take(fixed + sorted) {
                     let Some((component, behind)) = split_component(rest, part.descending) else {

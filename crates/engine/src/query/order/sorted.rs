@@ -15,9 +15,9 @@ use orrery_model::Value;
 use orrery_query::pushdown::Filter;
 use orrery_query::{Execution, Flow, SortPosition};
 
-use super::index_order::{self, Missed, Walk};
+use super::index_order::{self, IndexOrder, Missed};
 use super::push_all;
-use super::top_k_candidates::Best;
+use super::top_k_candidates::TopCandidates;
 use super::window::Source;
 use crate::item::Item;
 use crate::partition::Span;
@@ -47,7 +47,7 @@ pub(in crate::query) struct Sorted<'p, 'q> {
 
 /// What a walk has before it when its page is full.
 struct Ahead<'a, 'v> {
-    walk: &'a Walk,
+    walk: &'a IndexOrder,
     /// The first entry after the present run.
     next: Option<Entry>,
     entries: &'a mut Entries<'v>,
@@ -119,7 +119,7 @@ impl<'q> Sorted<'_, 'q> {
     }
 
     /// The walk with the items that it misses, where they are known; `None` where it cannot be gone without them.
-    fn with_lacking(&mut self, walk: Option<Walk>) -> Ran<Option<(Walk, Option<Lacking>)>> {
+    fn with_lacking(&mut self, walk: Option<IndexOrder>) -> Ran<Option<(IndexOrder, Option<Lacking>)>> {
         let after = self.after;
         let Some(walk) = walk else { return Ok(None) };
         let Some(missed) = &walk.misses_undefined else { return Ok(Some((walk, None))) };
@@ -159,7 +159,7 @@ impl<'q> Sorted<'_, 'q> {
     }
 
     /// `lacking` items are loaded besides.
-    fn is_worth_walking(&self, walk: &Walk, candidates: Option<&[Candidate]>, lacking: usize) -> bool {
+    fn is_worth_walking(&self, walk: &IndexOrder, candidates: Option<&[Candidate]>, lacking: usize) -> bool {
         let wanted = self.wanted(self.passed);
         let items = self.reader.view.item_count().max(1);
         let tuning = &self.reader.query.tuning;
@@ -201,11 +201,11 @@ impl<'q> Sorted<'_, 'q> {
         }
         let mut execution = self.execution();
         let best = match &candidates {
-            Some(candidates) => self.best(candidates)?,
+            Some(candidates) => self.top_k(candidates)?,
             None => None,
         };
         match best {
-            Some(Best { items, matched }) => {
+            Some(TopCandidates { items, matched }) => {
                 let matched = self.output.matched_items() + matched;
                 for item in items {
                     self.output.push(&mut execution, &item, &mut self.reader.allowance)?;
@@ -238,7 +238,7 @@ impl<'q> Sorted<'_, 'q> {
 
     fn walk(
         &mut self,
-        walk: &Walk,
+        walk: &IndexOrder,
         mut execution: Execution<'q>,
         candidates: Option<&[Candidate]>,
         lacking: Option<&Lacking>,

@@ -21,7 +21,7 @@ const WANTED_MAX: u64 = 1_000;
 /// Rows of columns that are read in the time in which a candidate is loaded.
 const ROWS_PER_LOAD: u64 = 200;
 
-pub(super) struct Best {
+pub(super) struct TopCandidates {
     pub items: Vec<Item>,
     /// Candidates that are known to pass the filter.
     pub matched: u64,
@@ -29,7 +29,7 @@ pub(super) struct Best {
 
 impl Sorted<'_, '_> {
     /// The candidates among which the next rows are, in no order; `None` where sort keys or rows are not that simple.
-    pub(super) fn best(&mut self, candidates: &[Candidate]) -> Ran<Option<Best>> {
+    pub(super) fn top_k(&mut self, candidates: &[Candidate]) -> Ran<Option<TopCandidates>> {
         let prepared = self.reader.query.prepared;
         // One more than the page takes, so that it is known whether there is another.
         let wanted = self.wanted(self.passed).saturating_add(1);
@@ -37,7 +37,7 @@ impl Sorted<'_, '_> {
         if wanted > WANTED_MAX || candidates.len() as u64 <= wanted || !self.sorts_plainly(&paths) {
             return Ok(None);
         }
-        if let Some(best) = best_by_columns(self.reader, candidates, self.after, wanted as usize, &paths)? {
+        if let Some(best) = top_k_by_columns(self.reader, candidates, self.after, wanted as usize, &paths)? {
             return Ok(Some(best));
         }
         let mut top = TopK::new(&paths, self.after, wanted as usize, wanted as usize);
@@ -59,18 +59,18 @@ impl Sorted<'_, '_> {
             top.keep(keys, item.number, item);
         }
         let (kept, _) = top.finish();
-        Ok(Some(Best { items: kept.into_iter().map(|kept| kept.thing).collect(), matched }))
+        Ok(Some(TopCandidates { items: kept.into_iter().map(|kept| kept.thing).collect(), matched }))
     }
 }
 
 /// The same from columns; `None` if there are none for this query, or the candidates are too few for them.
-fn best_by_columns(
+fn top_k_by_columns(
     reader: &mut ItemReader<'_>,
     candidates: &[Candidate],
     after: Option<&SortPosition>,
     wanted: usize,
     paths: &Paths,
-) -> Ran<Option<Best>> {
+) -> Ran<Option<TopCandidates>> {
     let (prepared, tuning) = (reader.query.prepared, &reader.query.tuning);
     let items = reader.view.item_count();
     let all = matches!(reader.query.span, Span::All);
@@ -129,7 +129,7 @@ fn best_by_columns(
     }
     reader.count_all_loaded(found, bytes);
     reader.report.ordered_by_columns();
-    Ok(Some(Best { items: best, matched: found }))
+    Ok(Some(TopCandidates { items: best, matched: found }))
 }
 
 /// Where one of the best is.

@@ -88,15 +88,21 @@ impl<'q> Output<'q> {
     pub fn push_value(&mut self, execution: &mut Execution<'_>, value: &Value, number: u64) -> Ran<Flow> {
         let rows = &mut self.rows;
         let flow = execution.push_value(value, number, &mut |row| rows.take(row))?;
-        if flow == Flow::Stop {
-            self.rows.check()?;
-        }
-        Ok(flow)
+        self.unless_refused(flow)
     }
 
     /// Takes a row that an earlier page has written.
     pub fn push_written(&mut self, row: &[u8]) -> Ran<Flow> {
-        Ok(self.rows.take(Row::written(row))?)
+        let flow = self.rows.take(Row::written(row))?;
+        self.unless_refused(flow)
+    }
+
+    /// A page that ends because a row was refused has failed.
+    fn unless_refused(&self, flow: Flow) -> Ran<Flow> {
+        if flow == Flow::Stop {
+            self.rows.check()?;
+        }
+        Ok(flow)
     }
 
     /// Takes the rows that come when all items were seen.
