@@ -117,7 +117,7 @@ fn ask(
     what: &str,
     asked: &Asked<'_>,
     options: &str,
-    tuning: Costs,
+    costs: Costs,
     rounds: u64,
     exact: Option<&Vec<HashSet<String>>>,
 ) -> Result<Vec<HashSet<String>>, Failure> {
@@ -156,7 +156,7 @@ fn ask(
                     timed: false,
                     explained: false,
                     held: None,
-                    tuning,
+                    costs,
                 };
                 let page = partition.query(&query, &mut |row| {
                     let mut json = Vec::new();

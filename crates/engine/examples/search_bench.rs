@@ -147,7 +147,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
                     timed: false,
                     explained: false,
                     held: None,
-                    tuning: Costs::default(),
+                    costs: Costs::default(),
                 },
                 &mut |row| {
                     json.clear();

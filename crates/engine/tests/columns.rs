@@ -25,8 +25,8 @@ fn environment(name: &str) -> Option<u64> {
 }
 
 /// Columns from the first query on, or none at all.
-fn tuned(tuning: Costs, columns: bool) -> Costs {
-    Costs { column_items_min: 0, column_asks: u32::from(columns), column_sort_asks: 0, ..tuning }
+fn tuned(costs: Costs, columns: bool) -> Costs {
+    Costs { column_items_min: 0, column_asks: u32::from(columns), column_sort_asks: 0, ..costs }
 }
 
 fn by_columns(page: &QueryPage) -> bool {
@@ -57,11 +57,11 @@ fn seen(
 
 /// Asks a query with and without columns, page by page. Returns how many pages came from columns.
 fn compare(case: &mut Case, partition: &Partition, scope: &Scope, query: &Prepared, context: &str) -> u64 {
-    let (usual, mut columns) = (case.tuning, 0);
+    let (usual, mut columns) = (case.costs, 0);
     let mut from: Option<QueryPosition> = None;
     for _ in 0..500 {
         let mut both = [true, false].map(|with| {
-            case.tuning = tuned(usual, with);
+            case.costs = tuned(usual, with);
             let page = case.page(partition, scope, query, from.as_ref(), 7);
             page.map_err(|error| format!("{error:?}")).map(|(rows, page)| {
                 columns += u64::from(by_columns(&page));
@@ -71,7 +71,7 @@ fn compare(case: &mut Case, partition: &Partition, scope: &Scope, query: &Prepar
                 seen(case, rows, &page)
             })
         });
-        case.tuning = usual;
+        case.costs = usual;
         assert_eq!(both[0], both[1], "{context}, from {from:?}");
         match both[0].as_mut().ok().and_then(|page| page.1.take()) {
             Some(next) => from = Some(next),
@@ -240,7 +240,7 @@ fn sums_hold_in_every_snapshot_while_amounts_are_moved() {
             fixture.create(&format!(r#"{{"id":"{at}","pk":"p{}","n":10}}"#, at % 3)).unwrap();
         }
         let mut case = Case::of(fixture);
-        case.tuning = tuned(case.tuning, true);
+        case.costs = tuned(case.costs, true);
         let prepared = case
             .prepare("SELECT VALUE {sum: SUM(c.n), items: COUNT(c.n)} FROM c WHERE LENGTH(c.id) > 0")
             .unwrap();

@@ -82,7 +82,7 @@ fn explained(file: &str) -> String {
             let mut filled = Case::of(fixture);
             if kind == "linked" {
                 filled.fixture.sweep();
-                filled.tuning.graph_nodes_min = 0;
+                filled.costs.graph_nodes_min = 0;
             }
             case = Some(filled);
         } else if let Some(query) = line.strip_prefix("> ") {

@@ -49,8 +49,8 @@ fn case(extra: Value) -> Case {
 /// Asks the graph, however small it is.
 fn walking(fixture: Fixture) -> Case {
     let mut case = Case::of(fixture);
-    case.tuning.graph_nodes_min = 0;
-    case.tuning.load_cost = 0;
+    case.costs.graph_nodes_min = 0;
+    case.costs.load_cost = 0;
     case
 }
 
@@ -142,7 +142,7 @@ fn queries_are_right_whatever_is_written_and_however_far_upkeep_is() {
         let mut case = case(policy(dimensions, distance, data_type, "consistent"));
         let (mut found, mut wanted_rows) = (0, 0);
         // Of those without a vector at times only the first are on the list.
-        case.tuning.absent_items_max = if seed % 4 == 1 { 2 } else { 1_024 };
+        case.costs.absent_items_max = if seed % 4 == 1 { 2 } else { 1_024 };
         for round in 0..25 {
             for _ in 0..dice.below(40) {
                 let at = dice.below(150);

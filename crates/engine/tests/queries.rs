@@ -85,7 +85,7 @@ fn a_full_page_of_a_plain_scan_leaves_its_end_open() {
     let key = Scope::Key(items_support::key("p"));
     for stored in [false, true] {
         if stored {
-            case.tuning.created_items_max = 2;
+            case.costs.created_items_max = 2;
         }
         for (text, open) in [
             ("SELECT * FROM c", true),
@@ -128,7 +128,7 @@ fn groups_and_distinct_rows_are_read_to_the_end_at_the_cost_of_few_runs() {
         }
         let mut case = Case::of(fixture);
         if !small {
-            case.tuning.created_items_max = 10;
+            case.costs.created_items_max = 10;
         }
         for (text, runs) in [
             ("SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g", 1),
@@ -156,7 +156,7 @@ fn few_distinct_values_are_found_by_few_entries() {
         fixture.create(&format!(r#"{{"id":"i{at}","pk":"p{}","kind":"k{}"}}"#, at % 20, at % 4)).unwrap();
     }
     let mut case = Case::of(fixture);
-    case.tuning.created_items_max = 10;
+    case.costs.created_items_max = 10;
     let (rows, read, _) = read_to_the_end(&case, "SELECT DISTINCT VALUE c.kind FROM c", 100);
     assert_eq!(rows, ["\"k0\"", "\"k1\"", "\"k2\"", "\"k3\""]);
     assert!(read < 400, "{read} entries of 4,000");
@@ -205,7 +205,7 @@ fn lack_and_get_again(absent_items_max: usize) {
     let mut dice = Dice(environment("ORRERY_SEED").unwrap_or(3));
     let fixture = items_support::Fixture::new(serde_json::json!({}));
     let mut case = Case::of(fixture);
-    case.tuning.absent_items_max = absent_items_max;
+    case.costs.absent_items_max = absent_items_max;
     let item = |dice: &mut Dice, at: usize| match dice.below(3) {
         0 => format!(r#"{{"id":"i{at}","pk":"p{}"}}"#, at % 7),
         1 => format!(r#"{{"id":"i{at}","pk":"p{}","n":{{}}}}"#, at % 7),
@@ -254,7 +254,7 @@ fn rows_that_no_index_has_in_order_are_put_in_order_once_for_many_pages() {
         ("SELECT c.id FROM c WHERE c.kind = 1 ORDER BY c.kind", 1),
         ("SELECT c.id FROM c WHERE c.k >= 10 ORDER BY c.maybe OFFSET 5 LIMIT 3500", 1),
     ] {
-        case.tuning.run_entries_max = 1_000;
+        case.costs.run_entries_max = 1_000;
         let (rows, read, pages) = read_to_the_end(&case, text, 100);
         assert!(pages >= 20, "{text}: {pages} pages");
         let once = (ITEMS * (2 * windows + 1)) as u64;
@@ -285,7 +285,7 @@ fn a_window_shows_items_as_they_are_now_and_where_they_were() {
         fixture.create(&item(at, 1, "old")).unwrap();
     }
     let mut case = Case::of(fixture);
-    case.tuning.run_entries_max = 100;
+    case.costs.run_entries_max = 100;
     let prepared = case.prepare("SELECT c.id, c.text FROM c ORDER BY c.kind").unwrap();
     let partition = case.partitions().remove(0);
     let page =

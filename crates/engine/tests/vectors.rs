@@ -158,7 +158,7 @@ fn what_cannot_be_compared_is_last_by_likeness_and_first_by_distance() {
     for distance in ["cosine", "dotproduct", "euclidean"] {
         for mut case in kinds(distance) {
             // By the index, however few items there are.
-            case.tuning.load_cost = 0;
+            case.costs.load_cost = 0;
             for (id, v) in
                 [("a", ",\"v\":[1,0,0]"), ("b", ",\"v\":[0,1,0]"), ("c", ",\"v\":[1,0]"), ("d", "")]
             {
@@ -241,8 +241,8 @@ fn who_has_no_vector_is_known_while_others_write() {
     const ROUNDS: usize = 150;
     for mut case in kinds("euclidean").into_iter().take(3) {
         // By the index, and with lists that are shortened and made anew all the time.
-        case.tuning.load_cost = 0;
-        case.tuning.absent_items_max = PAIRS + 1;
+        case.costs.load_cost = 0;
+        case.costs.absent_items_max = PAIRS + 1;
         let text = |pair: usize, id: &str, vector: bool| {
             let v = if vector { ",\"v\":[1,2,3]" } else { "" };
             format!(r#"{{"id":"{id}{pair}","pk":"p{pair}"{v}}}"#)

@@ -63,7 +63,7 @@ pub struct PartitionQuery<'q> {
     pub timed: bool,
     /// Tell how the page was made; otherwise the report is left empty.
     pub explained: bool,
-    pub tuning: Costs,
+    pub costs: Costs,
 }
 
 #[derive(Debug, Clone, Copy)]

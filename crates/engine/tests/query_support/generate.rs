@@ -51,7 +51,7 @@ pub fn policy(dice: &mut Dice) -> Value {
 }
 
 /// Figures at their ends, so that few items go every way.
-pub fn tuning(dice: &mut Dice) -> Costs {
+pub fn costs(dice: &mut Dice) -> Costs {
     let mut pick = |ends: [usize; 3]| ends[dice.below(3)];
     let usual = Costs::default();
     Costs {

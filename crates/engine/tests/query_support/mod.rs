@@ -44,7 +44,7 @@ pub const SEARCHES: Theme =
 
 pub struct Case {
     pub fixture: Fixture,
-    pub tuning: Costs,
+    pub costs: Costs,
     /// Where later pages are kept, if anywhere; at times there is room for little.
     held: Option<ResultCache>,
 }
@@ -82,7 +82,7 @@ type Answer = Result<Vec<String>, String>;
 impl Case {
     /// A container that is there, under the usual figures.
     pub fn of(fixture: Fixture) -> Case {
-        Case { fixture, tuning: Costs::default(), held: Some(ResultCache::default()) }
+        Case { fixture, costs: Costs::default(), held: Some(ResultCache::default()) }
     }
 
     pub fn new(dice: &mut Dice) -> Case {
@@ -96,7 +96,7 @@ impl Case {
         let fixture = Fixture::over(store, config, (theme.policy)(dice), throughput);
         let held =
             [None, Some(ResultCache::new(600)), Some(ResultCache::default())].into_iter().nth(dice.below(3));
-        let case = Case { fixture, tuning: generate::tuning(dice), held: held.flatten() };
+        let case = Case { fixture, costs: generate::costs(dice), held: held.flatten() };
         // Upkeep changes nothing. When it comes by itself is up to the machine.
         if dice.one_in(2) {
             case.fixture.sweep();
@@ -173,7 +173,7 @@ impl Case {
     ) -> Result<(Vec<String>, QueryPage), QueryFailure> {
         let mut found = Vec::new();
         let span = self.fixture.container.span_of(scope)?;
-        let steps = (self.tuning != Costs::default()).then_some(STEPS);
+        let steps = (self.costs != Costs::default()).then_some(STEPS);
         let mut query = PartitionQuery {
             prepared,
             span: &span,
@@ -186,7 +186,7 @@ impl Case {
             format: &JsonText,
             timed: rows.is_multiple_of(2),
             explained: true,
-            tuning: self.tuning,
+            costs: self.costs,
         };
         let mut run = |query: &PartitionQuery<'_>| {
             found.clear();
@@ -210,7 +210,7 @@ impl Case {
 
     /// Whether the order of the rows is part of the answer.
     fn has_order(&self, prepared: &Prepared) -> bool {
-        prepared.needs().order_by || self.tuning.created_items_max >= 1_000
+        prepared.needs().order_by || self.costs.created_items_max >= 1_000
     }
 
     /// Whether which rows there are depends on their order.

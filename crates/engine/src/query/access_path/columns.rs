@@ -75,7 +75,7 @@ impl<'q> ItemReader<'q> {
         output: &mut Output<'q>,
         execution: &mut Execution<'q>,
     ) -> Ran<Option<Flow>> {
-        if self.query.tuning.column_asks == 0 || !self.view.columns().is_noting() {
+        if self.query.costs.column_asks == 0 || !self.view.columns().is_noting() {
             return Ok(None);
         }
         let Some(query) = self.query.prepared.column_query() else { return Ok(None) };
@@ -92,9 +92,9 @@ impl<'q> ItemReader<'q> {
         output: &mut Output<'q>,
         execution: &mut Execution<'q>,
     ) -> Ran<Option<Flow>> {
-        let tuning = &self.query.tuning;
+        let costs = &self.query.costs;
         let all = matches!(self.query.span, Span::All);
-        if !all || tuning.column_asks == 0 || self.view.item_count() < tuning.column_items_min {
+        if !all || costs.column_asks == 0 || self.view.item_count() < costs.column_items_min {
             return Ok(None);
         }
         let Some(Bound { lookup: Lookup::Scan { scan, .. }, .. }) =
@@ -121,7 +121,7 @@ impl<'q> ItemReader<'q> {
         };
         self.count_entries(seen.looked_up.entries);
         let candidates = seen.looked_up.candidates;
-        if candidates <= lookup::candidates_max(tuning, self.view.item_count()) as u64 {
+        if candidates <= lookup::candidates_max(costs, self.view.item_count()) as u64 {
             self.report.candidates(candidates);
             self.count_all_loaded(candidates, seen.looked_up.candidate_bytes);
         } else {
@@ -219,7 +219,7 @@ impl<'q> ItemReader<'q> {
     /// for this query.
     pub fn prefilter_columns(&mut self, keep: &mut dyn FnMut(u64, Bytes)) -> Ran<bool> {
         let prepared = self.query.prepared;
-        let off = self.query.tuning.column_asks == 0 || !self.view.columns().is_noting();
+        let off = self.query.costs.column_asks == 0 || !self.view.columns().is_noting();
         if off || !prepared.filters_purely() {
             return Ok(false);
         }
@@ -359,20 +359,20 @@ impl<'q> ItemReader<'q> {
     /// What becomes columns while all items are looked at; nothing, most often.
     pub fn make_columns(&mut self, query: Option<ColumnQuery>) -> Ran<Making> {
         let none = Making { building: None, rows: 0 };
-        let tuning = &self.query.tuning;
+        let costs = &self.query.costs;
         let all = matches!(self.query.span, Span::All);
-        if !all || tuning.column_asks == 0 || self.view.item_count() < tuning.column_items_min {
+        if !all || costs.column_asks == 0 || self.view.item_count() < costs.column_items_min {
             return Ok(none);
         }
         let Some(query) = query else { return Ok(none) };
-        let building = self.view.begin_columns(query.sources(), tuning.column_asks)?;
+        let building = self.view.begin_columns(query.sources(), costs.column_asks)?;
         Ok(Making { building, rows: 0 })
     }
 
     /// Looks at all items for no other reason.
     pub fn make_columns_now(&mut self, sources: &[ColumnSource], more_asks: u32) -> Ran<()> {
         let more = u32::try_from(self.view.item_count() / ITEMS_PER_ASK).unwrap_or(u32::MAX);
-        let asks = self.query.tuning.column_asks.saturating_add(more).saturating_add(more_asks);
+        let asks = self.query.costs.column_asks.saturating_add(more).saturating_add(more_asks);
         if !self.view.columns().ask(sources, asks) {
             return Ok(());
         }

@@ -72,7 +72,7 @@ impl ItemReader<'_> {
                 let Found::Candidates(candidates) = found else { return Ok(None) };
                 // Asking many items one by one costs more than reading them all in a row.
                 let asked = candidates.iter().filter(|candidate| candidate.uncertain).count();
-                if asked > lookup::candidates_max(&self.query.tuning, view.item_count()) {
+                if asked > lookup::candidates_max(&self.query.costs, view.item_count()) {
                     return Ok(None);
                 }
                 let mut count = 0;

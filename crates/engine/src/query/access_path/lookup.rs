@@ -150,18 +150,18 @@ pub(super) enum Found {
 }
 
 /// How many candidates are worth collecting.
-pub(super) fn candidates_max(tuning: &Costs, items: u64) -> usize {
-    let part = usize::try_from(items / tuning.candidates_part.max(1)).unwrap_or(CANDIDATES_MAX);
-    part.clamp(tuning.candidates_min, CANDIDATES_MAX)
+pub(super) fn candidates_max(costs: &Costs, items: u64) -> usize {
+    let part = usize::try_from(items / costs.candidates_part.max(1)).unwrap_or(CANDIDATES_MAX);
+    part.clamp(costs.candidates_min, CANDIDATES_MAX)
 }
 
 impl ItemReader<'_> {
     /// The items that the index leads to; `None` where reading the whole span is better.
     pub fn candidates(&mut self) -> Ran<Option<Vec<Candidate>>> {
-        if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.tuning.few_items)? {
+        if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.costs.few_items)? {
             return Ok(None);
         }
-        self.candidates_up_to(candidates_max(&self.query.tuning, self.view.item_count()))
+        self.candidates_up_to(candidates_max(&self.query.costs, self.view.item_count()))
     }
 
     /// The same however many there are, up to so many.

@@ -129,7 +129,7 @@ impl<'q> ItemReader<'q> {
 
     /// Whether the span holds few enough items to be shown in order of creation.
     pub fn is_small(&self) -> Ran<bool> {
-        let items_max = self.query.tuning.created_items_max;
+        let items_max = self.query.costs.created_items_max;
         if self.view.item_count() <= items_max as u64 {
             return Ok(true);
         }
@@ -154,9 +154,9 @@ impl<'q> ItemReader<'q> {
 
     /// Whether so many items were loaded for so few rows that reading all of them in a row is better.
     pub fn is_tedious(&self, tried: u64, held: usize) -> bool {
-        let tuning = &self.query.tuning;
+        let costs = &self.query.costs;
         let idle = tried.saturating_sub(held as u64);
-        idle.saturating_mul(tuning.load_cost) > self.view.item_count().saturating_mul(tuning.scan_cost)
+        idle.saturating_mul(costs.load_cost) > self.view.item_count().saturating_mul(costs.scan_cost)
     }
 
     // ---- what was read

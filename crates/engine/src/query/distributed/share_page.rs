@@ -87,7 +87,7 @@ impl ShareQuery<'_> {
             format: self.format,
             timed: self.timed,
             explained: self.explained,
-            tuning: Costs::default(),
+            costs: Costs::default(),
         };
         let fresh = || ShareRows::of(self.prepared, no_rows(self.begins_with));
         let mut rows = fresh();

@@ -60,7 +60,7 @@ impl<'q> Sorted<'_, 'q> {
         let nodes = graph.nodes();
         let few_members =
             wanted.members.is_some_and(|members| (members.len() as u64).saturating_mul(MEMBERS_PART) < nodes);
-        if nodes < self.reader.query.tuning.graph_nodes_min || few_members {
+        if nodes < self.reader.query.costs.graph_nodes_min || few_members {
             return Ok(Walked::Nowhere);
         }
         if !matches!(self.reader.query.span, Span::All) && self.reader.has_at_most(SPAN_ITEMS)? {

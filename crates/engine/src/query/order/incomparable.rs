@@ -196,7 +196,7 @@ impl<'q> Sorted<'_, 'q> {
 
 fn lacking_vector(reader: &mut ItemReader<'_>, others: &Incomparable) -> Ran<Option<Lacking>> {
     let (view, span) = (reader.view, reader.query.span);
-    let items_max = reader.query.tuning.absent_items_max;
+    let items_max = reader.query.costs.absent_items_max;
     view.lacking_vector(&others.vectors, &others.part, span, items_max, &mut || reader.allowance.check())
 }
 
@@ -221,7 +221,7 @@ fn lacking_members(
         left.remove(entry.reference());
     }
     reader.count_entries(entries.rows_read());
-    if left.len() > reader.query.tuning.absent_items_max {
+    if left.len() > reader.query.costs.absent_items_max {
         return Ok(None);
     }
     let mut items = Vec::with_capacity(left.len());
@@ -236,7 +236,7 @@ fn lacking_members(
 
 /// Takes off the list what was looked at in vain, when it is much.
 fn forget(reader: &mut ItemReader<'_>, part: &Part, mut vain: Vain) -> Ran<()> {
-    let many = reader.query.tuning.absent_items_max / FORGOTTEN_PART;
+    let many = reader.query.costs.absent_items_max / FORGOTTEN_PART;
     if vain.gone.len() + vain.complete.len() <= many {
         return Ok(());
     }

@@ -162,21 +162,21 @@ impl<'q> Sorted<'_, 'q> {
     fn is_worth_walking(&self, walk: &IndexOrder, candidates: Option<&[Candidate]>, lacking: usize) -> bool {
         let wanted = self.wanted(self.passed);
         let items = self.reader.view.item_count().max(1);
-        let tuning = &self.reader.query.tuning;
-        let scan = items * tuning.scan_cost;
-        let loads = wanted.saturating_add(lacking as u64).saturating_mul(tuning.load_cost);
+        let costs = &self.reader.query.costs;
+        let scan = items * costs.scan_cost;
+        let loads = wanted.saturating_add(lacking as u64).saturating_mul(costs.load_cost);
         match candidates {
             _ if walk.filtered => loads < scan,
             Some(candidates) => {
                 let found = candidates.len() as u64;
                 let walked = wanted.saturating_mul(items) / found.max(1);
                 // Items of a small partition are mostly found in memory.
-                let load_cost = match items > tuning.remembered_items {
-                    true => tuning.load_cost,
-                    false => tuning.load_cost.div_ceil(3),
+                let load_cost = match items > costs.remembered_items {
+                    true => costs.load_cost,
+                    false => costs.load_cost.div_ceil(3),
                 };
                 let loads = wanted.saturating_add(lacking as u64).saturating_mul(load_cost);
-                walked.saturating_mul(tuning.entry_cost).saturating_add(loads) < found * load_cost
+                walked.saturating_mul(costs.entry_cost).saturating_add(loads) < found * load_cost
             }
             None if self.reader.query.prepared.takes_every_item() => loads < scan,
             None => loads.saturating_mul(UNKNOWN_PART) < scan,
@@ -189,7 +189,7 @@ impl<'q> Sorted<'_, 'q> {
         let ahead = self.wanted_at_all(self.passed) > self.reader.query.limits.rows as u64;
         let source = match &candidates {
             None => Some(Source::Span),
-            Some(found) if ahead && found.len() > self.reader.query.tuning.window_candidates_min => {
+            Some(found) if ahead && found.len() > self.reader.query.costs.window_candidates_min => {
                 Some(Source::Candidates(found))
             }
             Some(_) => None,
@@ -263,11 +263,11 @@ impl<'q> Sorted<'_, 'q> {
             .filter(|_| !walk.filtered)
             .map(|candidates| candidates.iter().map(|candidate| &candidate.reference[..]).collect());
         let view = self.reader.view;
-        let tuning = &self.reader.query.tuning;
-        let part = view.item_count() / tuning.candidates_part.max(1);
+        let costs = &self.reader.query.costs;
+        let part = view.item_count() / costs.candidates_part.max(1);
         let run_max = match self.sorts_plainly(&paths) {
-            true => tuning.run_entries_max.max(part as usize),
-            false => tuning.run_entries_max,
+            true => costs.run_entries_max.max(part as usize),
+            false => costs.run_entries_max,
         };
         let mut entries = walk.entries(view, self.reader.query.span, after);
         let mut next = entries.next_entry()?;
@@ -301,7 +301,7 @@ impl<'q> Sorted<'_, 'q> {
                 });
             }
             // Too long to be loaded for one page.
-            if run.len() > tuning.run_entries_max {
+            if run.len() > costs.run_entries_max {
                 match self.run_window(&mut execution, &run, &paths)? {
                     None => continue,
                     Some(page) => {
@@ -394,7 +394,7 @@ fn is_undefined(after: &SortPosition) -> bool {
 
 /// The items that an index in order has no entries of, where they are few enough to be known.
 fn items_lacking(reader: &mut ItemReader<'_>, missed: &Missed) -> Ran<Option<Lacking>> {
-    let (view, span, items_max) = (reader.view, reader.query.span, reader.query.tuning.absent_items_max);
+    let (view, span, items_max) = (reader.view, reader.query.span, reader.query.costs.absent_items_max);
     view.lacking(missed.path, &missed.names, span, items_max, &mut || reader.allowance.check())
 }
 

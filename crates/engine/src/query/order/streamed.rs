@@ -21,7 +21,7 @@ impl Streamed<'_, '_> {
     pub fn begin(&mut self) -> Ran<Option<QueryPosition>> {
         match self.reader.candidates()? {
             Some(candidates)
-                if candidates.len() <= self.reader.query.tuning.created_found_max
+                if candidates.len() <= self.reader.query.costs.created_found_max
                     || self.reader.is_small()? =>
             {
                 let list = self.reader.by_creation(candidates, 0)?;

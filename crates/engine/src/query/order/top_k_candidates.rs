@@ -71,11 +71,11 @@ fn top_k_by_columns(
     wanted: usize,
     paths: &Paths,
 ) -> Ran<Option<TopCandidates>> {
-    let (prepared, tuning) = (reader.query.prepared, &reader.query.tuning);
+    let (prepared, costs) = (reader.query.prepared, &reader.query.costs);
     let items = reader.view.item_count();
     let all = matches!(reader.query.span, Span::All);
     let few = (candidates.len() as u64).saturating_mul(ROWS_PER_LOAD) < items;
-    if !all || few || tuning.column_asks == 0 || items < tuning.column_items_min {
+    if !all || few || costs.column_asks == 0 || items < costs.column_items_min {
         return Ok(None);
     }
     if candidates.iter().any(|candidate| candidate.uncertain) {
@@ -83,7 +83,7 @@ fn top_k_by_columns(
     }
     let Some(sort) = prepared.column_sort() else { return Ok(None) };
     let Some(ready) = reader.view.ready_columns(sort.sources())? else {
-        reader.make_columns_now(sort.sources(), tuning.column_sort_asks)?;
+        reader.make_columns_now(sort.sources(), costs.column_sort_asks)?;
         return Ok(None);
     };
     let set = &ready.set;

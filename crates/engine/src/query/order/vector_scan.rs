@@ -116,9 +116,9 @@ impl<'q> Sorted<'_, 'q> {
             return Ok(None);
         }
         let list = if coded { list_size(&vectors, wanted, rows) } else { rows };
-        let tuning = &self.reader.query.tuning;
+        let costs = &self.reader.query.costs;
         let (loads, items) = (list as u64, self.reader.view.item_count());
-        if loads.saturating_mul(tuning.load_cost) > items.saturating_mul(tuning.scan_cost) {
+        if loads.saturating_mul(costs.load_cost) > items.saturating_mul(costs.scan_cost) {
             return Ok(None);
         }
         let filtered = !matches!(self.reader.filter, Filter::Everything);

@@ -141,7 +141,7 @@ impl<'q> Sorted<'_, 'q> {
         source: &Source<'_>,
         paths: &Paths,
     ) -> Ran<(orrery_query::Rows, bool)> {
-        let rows_max = self.reader.query.tuning.window_rows.max(1) as u64;
+        let rows_max = self.reader.query.costs.window_rows.max(1) as u64;
         let page = self.wanted(passed).min(rows_max.max(self.reader.query.limits.rows as u64));
         let ahead = match self.reader.query.held {
             Some(_) => self.wanted_at_all(passed).min(rows_max).max(page),
