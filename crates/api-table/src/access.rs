@@ -3,23 +3,46 @@
 //! A caller is recognised by a signature before anything is looked up; what it may do is decided here for every action, also for each
 //! operation of a batch.
 
+use orrery_engine::Account;
+
 use crate::actions::Action;
+use crate::dialect::Dialect;
 use crate::errors::{Code, Result};
+use crate::resource_token::Bearer;
+use crate::routes::Resource;
 use crate::sas::{Grant, KeyRange};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Caller {
     /// A key of the account.
     Key {
         read_only: bool,
     },
     Signature(Grant),
+    /// The holder of a resource token.
+    Bearer(Bearer),
 }
 
 impl Caller {
-    /// Refuses an action that the caller may not do. `table` is the one that the request names.
-    pub fn permits(&self, action: Action, table: Option<&str>) -> Result<()> {
+    /// Refuses an action on a resource that the caller may not do.
+    pub async fn permits(
+        &self,
+        account: &Account,
+        action: Action,
+        resource: &Resource,
+        dialect: Dialect,
+    ) -> Result<()> {
         match self {
+            Caller::Bearer(bearer) => bearer.permits(account, action, resource, dialect).await,
+            _ => self.permits_by_signature(action, resource.table()),
+        }
+    }
+
+    /// The same of callers who have signed. `table` is the one that the request names.
+    fn permits_by_signature(&self, action: Action, table: Option<&str>) -> Result<()> {
+        match self {
+            // Judged with what it is about at hand.
+            Caller::Bearer(_) => Err(Code::AuthorizationFailure.into()),
             Caller::Key { read_only: false } => Ok(()),
             Caller::Key { read_only: true } if action.is_read() || action == Action::Batch => Ok(()),
             Caller::Key { read_only: true } => Err(Code::InsufficientAccountPermissions.into()),
@@ -80,7 +103,11 @@ impl Caller {
     /// The part of the table that is granted, if it is not all of it.
     pub fn range(&self) -> Option<&KeyRange> {
         match self {
-            Caller::Signature(Grant::Table { range, .. }) if !range.is_everything() => Some(range),
+            Caller::Signature(Grant::Table { range, .. }) | Caller::Bearer(Bearer { range, .. })
+                if !range.is_everything() =>
+            {
+                Some(range)
+            }
             _ => None,
         }
     }
@@ -126,13 +153,18 @@ mod tests {
     fn a_table_signature_opens_entities_of_its_table_by_letter() {
         for (letters, expected) in [("r", 2), ("a", 1), ("u", 2), ("d", 1), ("au", 5), ("raud", 8), ("", 0)] {
             let caller = table_grant(letters);
-            let permitted =
-                ENTITY_ACTIONS.iter().filter(|action| caller.permits(**action, Some("People")).is_ok());
+            let permitted = ENTITY_ACTIONS
+                .iter()
+                .filter(|action| caller.permits_by_signature(**action, Some("People")).is_ok());
             assert_eq!(permitted.count(), expected, "{letters}");
-            assert!(ENTITY_ACTIONS.iter().all(|action| caller.permits(*action, Some("other")).is_err()));
+            assert!(
+                ENTITY_ACTIONS
+                    .iter()
+                    .all(|action| caller.permits_by_signature(*action, Some("other")).is_err())
+            );
             for other in [Action::ListTables, Action::DeleteTable, Action::SetPolicies, Action::SetProperties]
             {
-                assert!(caller.permits(other, Some("people")).is_err());
+                assert!(caller.permits_by_signature(other, Some("people")).is_err());
             }
         }
     }
@@ -148,7 +180,7 @@ mod tests {
             })
         };
         let code = |caller: Caller, action| {
-            caller.permits(action, Some("t")).map_or_else(|error| error.code.name(), |()| "ok")
+            caller.permits_by_signature(action, Some("t")).map_or_else(|error| error.code.name(), |()| "ok")
         };
         assert_eq!(code(caller("r", "o"), Action::QueryEntities), "ok");
         assert_eq!(code(caller("r", "sc"), Action::QueryEntities), "AuthorizationResourceTypeMismatch");
@@ -162,8 +194,8 @@ mod tests {
     #[test]
     fn a_read_only_key_reads() {
         let caller = Caller::Key { read_only: true };
-        assert!(caller.permits(Action::QueryEntities, Some("t")).is_ok());
-        assert!(caller.permits(Action::InsertEntity, Some("t")).is_err());
-        assert!(caller.permits(Action::DeleteTable, Some("t")).is_err());
+        assert!(caller.permits_by_signature(Action::QueryEntities, Some("t")).is_ok());
+        assert!(caller.permits_by_signature(Action::InsertEntity, Some("t")).is_err());
+        assert!(caller.permits_by_signature(Action::DeleteTable, Some("t")).is_err());
     }
 }

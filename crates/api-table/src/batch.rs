@@ -65,19 +65,22 @@ fn local_path<'o>(context: &Context<'_>, address: &'o str) -> (&'o str, &'o str)
 }
 
 /// An operation with what its address means.
-fn target<'o>(context: &Context<'_>, operation: &'o Operation<'_>) -> Result<(Action, Resource, Params<'o>)> {
+async fn target<'o>(
+    context: &Context<'_>,
+    operation: &'o Operation<'_>,
+) -> Result<(Action, Resource, Params<'o>)> {
     let (path, query) = local_path(context, operation.address);
     let resource = routes::parse(path)?;
     let params = Params::parse(query);
     let tunnelled = operation.headers.get("x-http-method").and_then(|method| method.to_str().ok());
     let conditional = operation.headers.contains_key(IF_MATCH);
     let action = actions::decide(&operation.method, tunnelled, &resource, &params, conditional)?;
-    context.caller.permits(action, resource.table())?;
+    context.caller.permits(context.account(), action, &resource, context.dialect).await?;
     Ok((action, resource, params))
 }
 
 async fn query_alone(context: &Context<'_>, operation: &Operation<'_>) -> Result<Answer> {
-    let (action, resource, params) = target(context, operation)?;
+    let (action, resource, params) = target(context, operation).await?;
     let accept = operation.headers.get("accept").and_then(|accept| accept.to_str().ok());
     let inner = Context {
         action,
@@ -135,7 +138,7 @@ async fn changeset(context: &Context<'_>, operations: &[Operation<'_>]) -> Resul
     let mut changes: Vec<Change<'_>> = Vec::with_capacity(operations.len());
     let mut table: Option<String> = None;
     for (index, operation) in operations.iter().enumerate() {
-        let (change, named) = change(context, operation).map_err(|error| error.of_operation(index))?;
+        let (change, named) = change(context, operation).await.map_err(|error| error.of_operation(index))?;
         let other = |code: Code| TableError::from(code).of_operation(index);
         match &table {
             Some(first) if !names::same_table(first, &named, context.dialect) => {
@@ -169,8 +172,8 @@ async fn changeset(context: &Context<'_>, operations: &[Operation<'_>]) -> Resul
 }
 
 /// The change that an operation means, and the table it is about.
-fn change<'o>(context: &Context<'_>, operation: &'o Operation<'_>) -> Result<(Change<'o>, String)> {
-    let (action, resource, _) = target(context, operation)?;
+async fn change<'o>(context: &Context<'_>, operation: &'o Operation<'_>) -> Result<(Change<'o>, String)> {
+    let (action, resource, _) = target(context, operation).await?;
     let if_match = operation.headers.get(IF_MATCH).and_then(|condition| condition.to_str().ok());
     match (action, resource) {
         (Action::InsertEntity, Resource::Entities(table)) => {

@@ -38,6 +38,7 @@ mod params;
 mod policies;
 mod query;
 mod render;
+mod resource_token;
 mod routes;
 mod sas;
 mod service;

@@ -16,6 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{Answered, Client, Connection, HttpApi, Lengthy, Refusal, Summary};
 use orrery_budget::{Budget, Limits};
+use orrery_engine::access::ResourceTokens;
 use orrery_engine::faults::{Asked, Effect, FaultStatus, LostHalf};
 use orrery_engine::{Account, Error as EngineError, Kind};
 use orrery_model::{KeyComponent, PartitionKey};
@@ -33,7 +34,7 @@ use crate::render::{Metadata, Rendering};
 use crate::routes::{self, Resource};
 use crate::sas::{Circumstances, Token};
 use crate::shared_key::{Authorization, Signed};
-use crate::{account_properties, batch, cors, entities, query, tables};
+use crate::{account_properties, batch, cors, entities, query, resource_token, tables};
 
 /// Largest body: a batch of storage.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -59,6 +60,7 @@ pub struct TableService {
     pub(crate) config: TableConfig,
     pub(crate) statements: Statements,
     development_key: Option<Vec<u8>>,
+    tokens: ResourceTokens,
     lengthy: Lengthy,
 }
 
@@ -255,6 +257,7 @@ impl TableService {
         use base64::Engine as _;
         let decode = || base64::engine::general_purpose::STANDARD.decode(DEVELOPMENT_KEY).ok();
         TableService {
+            tokens: resource_token::tokens(&config.keys, &account, config.clock_skew_s),
             account,
             statements: Statements::default(),
             development_key: config.development.then(decode).flatten(),
@@ -340,11 +343,15 @@ impl TableService {
         }
         // Who asks must be known before anything is said about what was asked.
         let caller = self.recognise(parts, head, connection)?;
-        let resource = resource.map_err(|error| self.nested(error, parts, head))?;
+        let resource = resource.map_err(|error| match caller {
+            Caller::Key { .. } => self.nested(error, parts, head),
+            // Which tables there are is not said to those who were granted one.
+            _ => error,
+        })?;
         let tunnelled = parts.headers.get(HTTP_METHOD).and_then(|method| method.to_str().ok());
         let action = actions::decide(&parts.method, tunnelled, &resource, &head.params, head.conditional)?;
         *operation = action.name();
-        caller.permits(action, resource.table())?;
+        caller.permits(&self.account, action, &resource, head.dialect).await?;
         // Cosmos DB has no endpoint that only reads.
         if head.secondary && head.dialect == Dialect::Storage && !action.is_read() {
             return Err(Code::WriteOnSecondary.into());
@@ -443,8 +450,9 @@ impl TableService {
                 false => Err(Code::AuthenticationFailed.into()),
             };
         }
-        if header.is_some() {
-            return Err(Code::AuthenticationFailed.into());
+        if let Some(header) = header {
+            let bearer = resource_token::recognise(header, &self.tokens, now_ms);
+            return bearer.unwrap_or_else(|| Err(Code::AuthenticationFailed.into())).map(Caller::Bearer);
         }
         match Token::parse(&head.params) {
             None => Err(Code::NoAuthenticationInformation.into()),
