@@ -126,8 +126,13 @@ impl<'a> EdmValue<'a> {
 
     /// A property in its stored form; `None` where the member is something else.
     pub fn stored(property: Raw<'a>) -> Option<EdmValue<'a>> {
-        let kind = EdmType::tagged(property.get(TYPE_MEMBER)?.as_number()?.as_f64() as i64)?;
-        let value = property.get(VALUE_MEMBER)?;
+        // Both are first of all members, unless another API has written them.
+        let mut members = property.members();
+        let (kind, value) = match (members.next(), members.next()) {
+            (Some((TYPE_MEMBER, kind)), Some((VALUE_MEMBER, value))) => (kind, value),
+            _ => (property.get(TYPE_MEMBER)?, property.get(VALUE_MEMBER)?),
+        };
+        let kind = EdmType::tagged(kind.as_number()?.as_f64() as i64)?;
         Some(match kind {
             EdmType::String => EdmValue::String(Cow::Borrowed(value.as_str()?)),
             EdmType::Guid => EdmValue::Guid(Cow::Borrowed(value.as_str()?)),

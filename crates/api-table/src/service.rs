@@ -33,7 +33,7 @@ use crate::query::Statements;
 use crate::render::{Metadata, Rendering};
 use crate::routes::{self, Resource};
 use crate::sas::{Circumstances, Token};
-use crate::shared_key::{Authorization, Signed};
+use crate::shared_key::{Authorization, Signed, SigningKey};
 use crate::{account_properties, batch, cors, entities, query, resource_token, tables};
 
 /// Largest body: a batch of storage.
@@ -59,9 +59,16 @@ pub struct TableService {
     pub(crate) account: Arc<Account>,
     pub(crate) config: TableConfig,
     pub(crate) statements: Statements,
-    development_key: Option<Vec<u8>>,
+    keys: SigningKeys,
     tokens: ResourceTokens,
     lengthy: Lengthy,
+}
+
+/// The keys of the account, ready to sign.
+struct SigningKeys {
+    full: Vec<SigningKey>,
+    read_only: Vec<SigningKey>,
+    development: Option<SigningKey>,
 }
 
 /// What an action answers.
@@ -255,12 +262,18 @@ struct UnderAccount<'p> {
 impl TableService {
     pub fn new(account: Arc<Account>, config: TableConfig) -> TableService {
         use base64::Engine as _;
-        let decode = || base64::engine::general_purpose::STANDARD.decode(DEVELOPMENT_KEY).ok();
+        let development = || base64::engine::general_purpose::STANDARD.decode(DEVELOPMENT_KEY).ok();
+        let signing = |keys: &[Vec<u8>]| keys.iter().filter_map(|key| SigningKey::new(key)).collect();
+        let keys = SigningKeys {
+            full: signing(&config.keys.full),
+            read_only: signing(&config.keys.read_only),
+            development: config.development.then(development).flatten().and_then(|key| SigningKey::new(&key)),
+        };
         TableService {
             tokens: resource_token::tokens(&config.keys, &account, config.clock_skew_s),
             account,
             statements: Statements::default(),
-            development_key: config.development.then(decode).flatten(),
+            keys,
             config,
             lengthy: |work| work(),
         }
@@ -443,8 +456,7 @@ impl TableService {
             if self.full_keys(head.account_name).any(|key| authorization.is_by(key, &request)) {
                 return Ok(Caller::Key { read_only: false });
             }
-            let read_only =
-                self.config.keys.read_only.iter().filter(|_| head.account_name != DEVELOPMENT_ACCOUNT);
+            let read_only = self.keys.read_only.iter().filter(|_| head.account_name != DEVELOPMENT_ACCOUNT);
             return match read_only.into_iter().any(|key| authorization.is_by(key, &request)) {
                 true => Ok(Caller::Key { read_only: true }),
                 false => Err(Code::AuthenticationFailed.into()),
@@ -481,10 +493,10 @@ impl TableService {
     }
 
     /// The keys that open everything, under a name of the account.
-    fn full_keys<'s>(&'s self, account_name: &str) -> impl Iterator<Item = &'s [u8]> + use<'s> {
-        let development = self.development_key.as_deref().filter(|_| account_name == DEVELOPMENT_ACCOUNT);
+    fn full_keys<'s>(&'s self, account_name: &str) -> impl Iterator<Item = &'s SigningKey> + use<'s> {
+        let development = self.keys.development.as_ref().filter(|_| account_name == DEVELOPMENT_ACCOUNT);
         let own = account_name == self.config.account_name;
-        self.config.keys.full.iter().filter(move |_| own).map(Vec::as_slice).chain(development)
+        self.keys.full.iter().filter(move |_| own).chain(development)
     }
 
     pub(crate) fn random_id(&self) -> uuid::Uuid {
