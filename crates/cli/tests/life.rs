@@ -82,38 +82,48 @@ fn another_key_is_refused_and_the_log_line_says_so() {
 #[test]
 fn a_workload_measures_and_removes_what_it_made() {
     let server = TestServer::start(binary(), &["--ephemeral"]).unwrap();
-    let endpoint = format!("http://{}", server.address());
-    let arguments = [
-        "--operations",
-        "read,upsert,create,replace,patch,batch,feed,mix50",
-        "--count",
-        "40",
-        "--items",
-        "30",
-        "--partitions",
-        "5",
-    ];
-    let output = Command::new(binary())
-        .args(["workload", "--endpoint", &endpoint, "--connections", "4", "--json"])
-        .args(arguments)
-        .env_remove("ORRERY_KEY")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let phases = report["phases"].as_array().unwrap();
-    assert_eq!(phases.len(), 9);
-    for phase in phases {
-        let wanted = if phase["operation"] == "load" { 30 } else { 40 };
-        assert_eq!(
-            (phase["operations"].as_u64(), phase["errors"].as_u64()),
-            (Some(wanted), Some(0)),
-            "{phase}"
-        );
+    let tables = server.table_address().unwrap();
+    for (api, endpoint) in [
+        ("nosql", format!("http://{}", server.address())),
+        ("table", format!("http://{tables}/orrery")),
+        ("table", format!("http://{tables}")),
+    ] {
+        let arguments = [
+            "--operations",
+            "read,upsert,create,replace,patch,batch,feed,query,lookup,mix50",
+            "--count",
+            "40",
+            "--items",
+            "30",
+            "--partitions",
+            "5",
+        ];
+        let output = Command::new(binary())
+            .args(["workload", "--api", api, "--endpoint", &endpoint, "--connections", "4", "--json"])
+            .args(arguments)
+            .env_remove("ORRERY_KEY")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let phases = report["phases"].as_array().unwrap();
+        assert_eq!(phases.len(), 11);
+        for phase in phases {
+            let wanted = if phase["operation"] == "load" { 30 } else { 40 };
+            assert_eq!(
+                (phase["operations"].as_u64(), phase["errors"].as_u64()),
+                (Some(wanted), Some(0)),
+                "{endpoint}: {phase}"
+            );
+        }
     }
-    let reply = Client::new(server.address()).get("dbs", "", "dbs", &[]).unwrap().expect_status(200).unwrap();
-    assert_eq!(reply.json().unwrap()["_count"], 0);
+    let mut client = Client::new(server.address());
+    let reply = client.get("dbs", "", "dbs", &[]).unwrap().expect_status(200).unwrap();
+    assert_eq!(reply.json().unwrap()["_count"], 1, "the database of tables");
+    let link = "dbs/TablesDB";
+    let reply = client.get("dbs/TablesDB/colls", link, "colls", &[]).unwrap().expect_status(200).unwrap();
+    assert!(!reply.text().contains("orreryworkload"), "{}", reply.text());
 }
 
 #[test]

@@ -20,10 +20,13 @@ use tokio::net::TcpStream;
 /// No answer for this long is an error.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
 const API_VERSION: &str = "2020-07-15";
+const TABLE_VERSION: &str = "2019-02-02";
 
 /// What all connections share.
 pub struct Target {
     pub endpoint: Uri,
+    /// Requests are signed as those of tables are, under this name of the account.
+    table_account: Option<String>,
     keyed: Hmac<Sha256>,
     tls: Option<Arc<rustls::ClientConfig>>,
 }
@@ -55,11 +58,23 @@ pub struct Client {
 impl Target {
     pub fn new(endpoint: Uri, key: &[u8], tls: Option<Arc<rustls::ClientConfig>>) -> Result<Target> {
         let keyed = Hmac::new_from_slice(key).context("the key has a wrong length")?;
-        Ok(Target { endpoint, keyed, tls })
+        Ok(Target { endpoint, table_account: None, keyed, tls })
+    }
+
+    /// The same for the Table protocol.
+    pub fn for_tables(self, account: &str) -> Target {
+        Target { table_account: Some(account.to_owned()), ..self }
     }
 
     fn sign(&self, call: &Call, date: &str) -> String {
         let mut mac = self.keyed.clone();
+        if let Some(account) = &self.table_account {
+            let content_type = call.headers.iter().find(|(name, _)| *name == "content-type");
+            let content_type = content_type.map_or("", |(_, value)| value);
+            let text = format!("{}\n\n{content_type}\n{date}\n/{account}/{}", call.method, call.link);
+            mac.update(text.as_bytes());
+            return format!("SharedKey {account}:{}", STANDARD.encode(mac.finalize().into_bytes()));
+        }
         for part in [
             &call.method.as_str().to_ascii_lowercase(),
             call.kind,
@@ -113,7 +128,10 @@ impl Client {
             .method(&call.method)
             .uri(format!("/{}", call.path))
             .header(header::HOST, host)
-            .header("x-ms-version", API_VERSION)
+            .header(
+                "x-ms-version",
+                if self.target.table_account.is_some() { TABLE_VERSION } else { API_VERSION },
+            )
             .header(header::AUTHORIZATION, self.target.sign(call, &date))
             .header("x-ms-date", date);
         for (name, value) in &call.headers {
@@ -151,6 +169,16 @@ where
 }
 
 impl Answer {
+    /// Whether all was done. Batches may say inside that they were not.
+    pub fn is_success(&self) -> bool {
+        let inner = || String::from_utf8_lossy(&self.body).contains("HTTP/1.1 2");
+        match self.status {
+            202 => self.body.is_empty() || inner(),
+            207 => false,
+            status => status < 300,
+        }
+    }
+
     pub fn charge_ru(&self) -> f64 {
         self.header("x-ms-request-charge").and_then(|text| text.parse().ok()).unwrap_or(0.0)
     }

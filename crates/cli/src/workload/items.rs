@@ -89,29 +89,60 @@ impl Shape {
 
     /// JSON of about the wanted size: some members to filter by, the rest filler that does not compress to nothing.
     pub fn document(&self, id: &str, number: u64, revision: u64) -> String {
-        const CITIES: [&str; 8] = ["Ulm", "Oslo", "Lima", "Pune", "Cork", "Kyiv", "Bonn", "Quito"];
-        let mut text = String::with_capacity(self.size_bytes + 64);
-        let _ = write!(
-            text,
-            r#"{{"id":"{id}","pk":"{}","n":{number},"rev":{revision},"city":"{}","price":{}.{:02},"tags":["t{}","t{}"],"address":{{"street":"Street {}","zip":"{:05}"}},"text":""#,
+        let Values { city, price, tags, street, zip } = Values::of(number);
+        let head = format!(
+            r#"{{"id":"{id}","pk":"{}","n":{number},"rev":{revision},"city":"{city}","price":{price},"tags":["{}","{}"],"address":{{"street":"{street}","zip":"{zip}"}},"text":""#,
             self.partition(number),
-            CITIES[(mix(number) % 8) as usize],
-            number % 1000,
-            number % 100,
-            number % 7,
-            number % 11,
-            number % 500,
-            number % 100_000,
+            tags[0],
+            tags[1],
         );
+        self.filled(head, number, revision)
+    }
+
+    /// The same as an entity of a table, which holds nothing but values.
+    pub fn entity(&self, row_key: &str, number: u64, revision: u64) -> String {
+        let Values { city, price, tags, street, zip } = Values::of(number);
+        let head = format!(
+            r#"{{"PartitionKey":"{}","RowKey":"{row_key}","n":{number},"rev":{revision},"city":"{city}","price":{price},"tag1":"{}","tag2":"{}","street":"{street}","zip":"{zip}","text":""#,
+            self.partition(number),
+            tags[0],
+            tags[1],
+        );
+        self.filled(head, number, revision)
+    }
+
+    fn filled(&self, head: String, number: u64, revision: u64) -> String {
+        let mut text = head;
+        let least = text.len();
         let mut filler = Random::new(number ^ revision << 32);
         while text.len() + 2 < self.size_bytes {
             let _ = write!(text, "{:x} ", filler.next_u64() >> 24);
         }
-        text.truncate(
-            text.len().min(self.size_bytes.saturating_sub(2)).max(text.find(r#""text":""#).unwrap_or(0) + 8),
-        );
+        text.truncate(text.len().min(self.size_bytes.saturating_sub(2)).max(least));
         text.push_str("\"}");
         text
+    }
+}
+
+/// What the members of an item hold that do not change.
+struct Values {
+    city: &'static str,
+    price: String,
+    tags: [String; 2],
+    street: String,
+    zip: String,
+}
+
+impl Values {
+    fn of(number: u64) -> Values {
+        const CITIES: [&str; 8] = ["Ulm", "Oslo", "Lima", "Pune", "Cork", "Kyiv", "Bonn", "Quito"];
+        Values {
+            city: CITIES[(mix(number) % 8) as usize],
+            price: format!("{}.{:02}", number % 1000, number % 100),
+            tags: [format!("t{}", number % 7), format!("t{}", number % 11)],
+            street: format!("Street {}", number % 500),
+            zip: format!("{:05}", number % 100_000),
+        }
     }
 }
 
@@ -127,6 +158,9 @@ mod tests {
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!((value["id"].as_str(), value["rev"].as_u64()), (Some("item-000000007"), Some(3)));
             assert!(size_bytes < 300 || text.len() == size_bytes, "{size_bytes}: {}", text.len());
+            let text = shape.entity(&Shape::id(7), 7, 3);
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!((value["RowKey"].as_str(), value["rev"].as_u64()), (Some("item-000000007"), Some(3)));
         }
     }
 

@@ -1,6 +1,6 @@
-//! `orrery workload`: measures any endpoint that speaks the Cosmos NoSQL protocol, this server or the service itself.
+//! `orrery workload`: measures any endpoint that speaks the Cosmos NoSQL or the Table protocol, this server or another.
 //!
-//! It makes a database and a container of its own, loads items, runs each operation for a time over some connections, prints
+//! It makes a container or a table of its own, loads items, runs each operation for a time over some connections, prints
 //! throughput, charges, errors and a latency histogram, and removes what it made. A 429 is waited out as the server
 //! asks and counted apart; the latencies are those of the attempts that were answered.
 //!
@@ -10,10 +10,12 @@
 
 pub(crate) mod client;
 mod items;
+mod nosql_requests;
 mod operations;
 pub(crate) mod options;
 mod report;
 mod runner;
+mod table_requests;
 pub(crate) mod trust;
 
 pub use client::{Call, Client, Target};

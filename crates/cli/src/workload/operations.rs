@@ -1,26 +1,26 @@
-//! The operations a workload can run, each as the request that the SDKs send for it.
+//! The operations a workload can run, and which item each is about. What is sent for them is the API's:
+//! `nosql_requests`, `table_requests`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bytes::Bytes;
-use http::Method;
-
 use super::client::Call;
 use super::items::{Chooser, Random, Shape};
+use super::{nosql_requests, table_requests};
 
 /// Operations of one atomic batch.
-const BATCH_OPERATIONS: u64 = 10;
+pub const BATCH_OPERATIONS: u64 = 10;
 
 /// Names and what they do, for the help.
-pub const NAMES: [(&str, &str); 10] = [
+pub const NAMES: [(&str, &str); 11] = [
     ("read", "read an item by id and partition key"),
     ("upsert", "write an item that exists, whole"),
     ("create", "write an item that does not exist"),
     ("replace", "replace an item that exists"),
-    ("patch", "set one member, increment another"),
+    ("patch", "set one member, increment another; of tables, merge two properties"),
     ("batch", "ten upserts in one transaction"),
     ("feed", "read a page of ten items of one logical partition"),
     ("query", "a query by a number, within one logical partition"),
+    ("lookup", "a query by a number, over all logical partitions"),
     ("mix95", "95 % reads, 5 % upserts; any mixNN from mix1 to mix99"),
     ("mix50", "half reads, half upserts"),
 ];
@@ -35,6 +35,7 @@ pub enum Kind {
     Batch,
     Feed,
     Query,
+    Lookup,
     Mix { read_percent: u8 },
 }
 
@@ -49,6 +50,7 @@ impl Kind {
             "batch" => Kind::Batch,
             "feed" => Kind::Feed,
             "query" => Kind::Query,
+            "lookup" => Kind::Lookup,
             "mix" => Kind::Mix { read_percent: 95 },
             _ => Kind::Mix {
                 read_percent: name
@@ -68,9 +70,33 @@ impl Kind {
     }
 }
 
+/// Which protocol is spoken, and where the items are.
+#[derive(Debug, Clone)]
+pub enum Api {
+    /// `dbs/d/colls/c`
+    NoSql { container: String },
+    /// `account/table`, or the table alone
+    Table { path: String },
+}
+
+/// One operation on one item. Writes bring the number of the version that they write.
+#[derive(Debug, Clone, Copy)]
+pub enum Operation {
+    Read(u64),
+    Create(u64),
+    Upsert(u64, u64),
+    Replace(u64, u64),
+    Patch(u64, u64),
+    /// Upserts in the partition of an item, with this version and the ones after it.
+    Batch(u64, u64),
+    Feed(u64),
+    Query(u64),
+    Lookup(u64),
+}
+
 /// Makes the calls of a run.
 pub struct Maker {
-    pub container: String,
+    pub api: Api,
     pub shape: Shape,
     pub chooser: Chooser,
     /// Numbers beyond the loaded items, for `create`.
@@ -80,106 +106,54 @@ pub struct Maker {
 
 impl Maker {
     pub fn call(&self, kind: Kind, random: &mut Random) -> Call {
-        match kind {
+        let mut choose = || self.chooser.next(random);
+        let operation = match kind {
             Kind::Mix { read_percent } => {
                 let read = random.next_u64() % 100 < u64::from(read_percent);
-                self.call(if read { Kind::Read } else { Kind::Upsert }, random)
+                return self.call(if read { Kind::Read } else { Kind::Upsert }, random);
             }
-            Kind::Create => {
-                let number = self.next_new.fetch_add(1, Relaxed);
-                self.write(&format!("new-{number:09}"), number, 0, false)
-            }
-            Kind::Upsert => self.upsert(self.chooser.next(random)),
-            Kind::Read => self.item(Method::GET, self.chooser.next(random), Vec::new(), Bytes::new()),
-            Kind::Replace => {
-                let number = self.chooser.next(random);
-                let document = self.shape.document(&Shape::id(number), number, self.next_revision());
-                self.item(Method::PUT, number, Vec::new(), document.into())
-            }
-            Kind::Patch => {
-                let body = format!(
-                    r#"{{"operations":[{{"op":"set","path":"/rev","value":{}}},{{"op":"incr","path":"/hits","value":1}}]}}"#,
-                    self.next_revision()
-                );
-                let headers = vec![("content-type", "application/json-patch+json".to_owned())];
-                self.item(Method::PATCH, self.chooser.next(random), headers, body.into())
-            }
-            Kind::Batch => self.batch(self.chooser.next(random)),
-            Kind::Feed => {
-                let headers =
-                    vec![self.partition_key(self.chooser.next(random)), ("x-ms-max-item-count", "10".into())];
-                self.docs(Method::GET, headers, Bytes::new())
-            }
-            Kind::Query => {
-                let number = self.chooser.next(random);
-                let headers = vec![
-                    self.partition_key(number),
-                    ("content-type", "application/query+json".to_owned()),
-                    ("x-ms-documentdb-isquery", "True".to_owned()),
-                ];
-                let query =
-                    r#"{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":"#;
-                self.docs(Method::POST, headers, format!("{query}{number}}}]}}").into())
-            }
-        }
+            Kind::Create => Operation::Create(self.next_new.fetch_add(1, Relaxed)),
+            Kind::Upsert => return self.upsert(choose()),
+            Kind::Read => Operation::Read(choose()),
+            Kind::Replace => Operation::Replace(choose(), self.revisions(1)),
+            Kind::Patch => Operation::Patch(choose(), self.revisions(1)),
+            Kind::Batch => Operation::Batch(choose(), self.revisions(BATCH_OPERATIONS)),
+            Kind::Feed => Operation::Feed(choose()),
+            Kind::Query => Operation::Query(choose()),
+            Kind::Lookup => Operation::Lookup(choose()),
+        };
+        self.request(operation)
     }
 
     /// Writes a loaded item, new or not.
     pub fn upsert(&self, number: u64) -> Call {
-        self.write(&Shape::id(number), number, self.next_revision(), true)
+        self.request(Operation::Upsert(number, self.revisions(1)))
     }
 
-    fn write(&self, id: &str, number: u64, revision: u64, upsert: bool) -> Call {
-        let mut headers = vec![self.partition_key(number), ("content-type", "application/json".to_owned())];
-        if upsert {
-            headers.push(("x-ms-documentdb-is-upsert", "True".to_owned()));
+    fn request(&self, operation: Operation) -> Call {
+        match &self.api {
+            Api::NoSql { container } => nosql_requests::request(container, &self.shape, operation),
+            Api::Table { path } => table_requests::request(path, &self.shape, operation),
         }
-        self.docs(Method::POST, headers, self.shape.document(id, number, revision).into())
     }
 
-    fn batch(&self, number: u64) -> Call {
-        // Ids that share the partition of `number`: it and its neighbours in steps of the number of partitions.
-        let operations: Vec<String> = (0..BATCH_OPERATIONS)
-            .map(|step| {
-                let number = number % self.shape.partitions + step * self.shape.partitions;
-                let document =
-                    self.shape.document(&format!("batch-{number:09}"), number, self.next_revision());
-                format!(r#"{{"operationType":"Upsert","resourceBody":{document}}}"#)
-            })
-            .collect();
-        let headers = vec![
-            self.partition_key(number),
-            ("content-type", "application/json".to_owned()),
-            ("x-ms-cosmos-is-batch-request", "True".to_owned()),
-            ("x-ms-cosmos-batch-atomic", "True".to_owned()),
-        ];
-        self.docs(Method::POST, headers, format!("[{}]", operations.join(",")).into())
+    /// The first of so many new versions.
+    fn revisions(&self, count: u64) -> u64 {
+        self.revision.fetch_add(count, Relaxed)
     }
+}
 
-    fn item(
-        &self,
-        method: Method,
-        number: u64,
-        mut headers: Vec<(&'static str, String)>,
-        body: Bytes,
-    ) -> Call {
-        let path = format!("{}/docs/{}", self.container, Shape::id(number));
-        headers.push(self.partition_key(number));
-        Call { method, link: path.clone(), path, kind: "docs", headers, body }
-    }
+/// The numbers of a batch: items that share the partition of `number`, in steps of the number of partitions.
+pub fn batch_numbers(shape: &Shape, number: u64) -> impl Iterator<Item = u64> + use<'_> {
+    (0..BATCH_OPERATIONS).map(move |step| number % shape.partitions + step * shape.partitions)
+}
 
-    fn docs(&self, method: Method, headers: Vec<(&'static str, String)>, body: Bytes) -> Call {
-        let path = format!("{}/docs", self.container);
-        Call { method, path, link: self.container.clone(), kind: "docs", headers, body }
-    }
+pub fn batch_id(number: u64) -> String {
+    format!("batch-{number:09}")
+}
 
-    fn partition_key(&self, number: u64) -> (&'static str, String) {
-        ("x-ms-documentdb-partitionkey", format!(r#"["{}"]"#, self.shape.partition(number)))
-    }
-
-    fn next_revision(&self) -> u64 {
-        self.revision.fetch_add(1, Relaxed)
-    }
+pub fn new_id(number: u64) -> String {
+    format!("new-{number:09}")
 }
 
 #[cfg(test)]
@@ -193,23 +167,6 @@ mod tests {
         }
         for wrong in ["", "reads", "mix0", "mix100", "mixed"] {
             assert_eq!(Kind::parse(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_batch_stays_in_one_partition() {
-        let maker = Maker {
-            container: "dbs/d/colls/c".into(),
-            shape: Shape { size_bytes: 300, partitions: 7 },
-            chooser: Chooser::new(100, false),
-            next_new: AtomicU64::new(100),
-            revision: AtomicU64::new(1),
-        };
-        let call = maker.batch(12);
-        let key = &call.headers[0].1;
-        let body: serde_json::Value = serde_json::from_slice(&call.body).unwrap();
-        for operation in body.as_array().unwrap() {
-            assert_eq!(*key, format!("[{}]", operation["resourceBody"]["pk"]));
         }
     }
 }

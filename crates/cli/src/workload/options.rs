@@ -13,6 +13,10 @@ use orrery_server::config::values;
 use super::operations::{Kind, NAMES};
 use crate::Usage;
 
+const ENDPOINT: &str = "http://127.0.0.1:8081";
+const TABLE_ENDPOINT: &str = "http://127.0.0.1:8902/orrery";
+/// The account of a server that was not told another name.
+const ACCOUNT: &str = "orrery";
 /// Items are at most 2 MB; leave room for the fixed members.
 const SIZE_BYTES_MAX: u64 = 1_900_000;
 
@@ -27,7 +31,10 @@ pub struct Options {
     pub partitions: u64,
     pub zipf: bool,
     pub throughput: u32,
-    pub database: String,
+    /// What is made and removed: of the NoSQL API a database, of the Table API a table.
+    pub made: String,
+    /// The Table API is spoken, with this name of the account.
+    pub table_account: Option<String>,
     pub keep: bool,
     pub authority: Option<PathBuf>,
     pub insecure: bool,
@@ -51,7 +58,12 @@ pub fn command() -> Command {
     };
     Command::new("workload")
         .about("Measure an endpoint: ours or any other that speaks the protocol")
-        .arg(text("endpoint", "URL", "Where the account is").default_value("http://127.0.0.1:8081"))
+        .arg(text("api", "NAME", "Which protocol to speak: nosql or table").default_value("nosql"))
+        .arg(text(
+            "endpoint",
+            "URL",
+            "Where the account is [default: http://127.0.0.1:8081; of tables http://127.0.0.1:8902/orrery]",
+        ))
         .arg(text(
             "key",
             "BASE64",
@@ -82,7 +94,11 @@ pub fn command() -> Command {
             .default_value("4000"),
         )
         .arg(text("database", "NAME", "Database to make; must not exist").default_value("orrery-workload"))
-        .arg(switch("keep", "Leave the database in place"))
+        .arg(
+            text("table", "NAME", "Table to make, instead of a database; must not exist")
+                .default_value("orreryworkload"),
+        )
+        .arg(switch("keep", "Leave the database or the table in place"))
         .arg(
             text("ca", "FILE", "Trust the certificates in this PEM file, besides the system's")
                 .value_parser(clap::value_parser!(PathBuf)),
@@ -109,7 +125,10 @@ impl Options {
         let number = |name: &str, min, max| {
             values::number(required(name), min, max).map_err(|problem| wrong(name, problem))
         };
-        let endpoint = endpoint_of(required("endpoint"))?;
+        let tables = values::choice(required("api"), &[("nosql", false), ("table", true)])
+            .map_err(|problem| wrong("api", problem))?;
+        let default = if tables { TABLE_ENDPOINT } else { ENDPOINT };
+        let endpoint = endpoint_of(text("endpoint").unwrap_or(default))?;
         let kinds = required("operations").split(',').map(|name| {
             Kind::parse(name.trim()).ok_or_else(|| {
                 let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -128,12 +147,16 @@ impl Options {
         }
         let zipf = values::choice(required("distribution"), &[("uniform", false), ("zipf", true)])
             .map_err(|problem| wrong("distribution", problem))?;
-        let database = required("database").to_owned();
-        if database.is_empty() || !database.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
-            return Err(wrong("database", "allowed: letters, digits, `-`, `_`, `.`".into()).into());
+        let named = if tables { "table" } else { "database" };
+        let made = required(named).to_owned();
+        let signs = if tables { "" } else { "-_." };
+        if made.is_empty() || !made.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c)) {
+            let signs: String = signs.chars().map(|sign| format!(", `{sign}`")).collect();
+            return Err(wrong(named, format!("allowed: letters, digits{signs}")).into());
         }
         Ok(Options {
             key: key_of(text("key"), &endpoint)?,
+            table_account: tables.then(|| account_of(&endpoint)),
             endpoint,
             kinds: kinds.collect::<Result<_, _>>()?,
             until,
@@ -143,13 +166,25 @@ impl Options {
             partitions: number("partitions", 1, 1_000_000_000)?,
             zipf,
             throughput: number("throughput", 400, 1_000_000_000)? as u32,
-            database,
+            made,
             keep: matches.get_flag("keep"),
             authority: matches.get_one::<PathBuf>("ca").cloned(),
             insecure: matches.get_flag("insecure"),
             json: matches.get_flag("json"),
             seed: number("seed", 0, u64::MAX)?,
         })
+    }
+}
+
+/// The account that an endpoint of tables names: behind the host, or in front of its domain.
+fn account_of(endpoint: &Uri) -> String {
+    let behind = endpoint.path().trim_matches('/');
+    let host = endpoint.host().unwrap_or_default();
+    let is_address = host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok();
+    match host.split_once('.') {
+        _ if !behind.is_empty() => behind.to_owned(),
+        Some((first, _)) if !is_address => first.to_owned(),
+        _ => ACCOUNT.to_owned(),
     }
 }
 
@@ -176,4 +211,23 @@ pub fn key_of(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
     };
     let decoded = base64::engine::general_purpose::STANDARD.decode(text.trim());
     decoded.map_err(|_| Usage("--key: the key is not base64".into()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_of_tables_names_its_account() {
+        for (endpoint, account) in [
+            ("http://127.0.0.1:8902/orrery", "orrery"),
+            ("http://127.0.0.1:10002/devstoreaccount1/", "devstoreaccount1"),
+            ("http://127.0.0.1:8902", "orrery"),
+            ("http://[::1]:8902", "orrery"),
+            ("http://localhost:8902/", "orrery"),
+            ("https://shop.table.cosmos.azure.com:443/", "shop"),
+        ] {
+            assert_eq!(account_of(&endpoint.parse().unwrap()), account, "{endpoint}");
+        }
+    }
 }

@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 
 use super::client::{Answer, Call, Client, Target};
 use super::items::{Chooser, Random, Shape};
-use super::operations::{Kind, Maker};
+use super::operations::{Api, Kind, Maker};
 use super::options::{Options, Until};
 use super::report::{Phase, Report};
-use super::trust;
+use super::{table_requests, trust};
 
 const CONTAINER: &str = "items";
 /// Attempts of a request that is throttled or whose connection broke, outside of measuring.
@@ -28,24 +28,27 @@ pub async fn run(options: Options) -> Result<()> {
         Some("https") => Some(trust::client_config(options.authority.as_deref(), options.insecure)?),
         _ => None,
     };
-    let target = Arc::new(Target::new(options.endpoint.clone(), &options.key, tls)?);
+    let target = Target::new(options.endpoint.clone(), &options.key, tls)?;
+    let target = Arc::new(match &options.table_account {
+        Some(account) => target.for_tables(account),
+        None => target,
+    });
     let stop = stop_on_interrupt();
     let mut client = Client::new(target.clone());
-    make_container(&mut client, &options).await?;
+    match options.table_account {
+        Some(_) => make_table(&mut client, &options).await?,
+        None => make_container(&mut client, &options).await?,
+    }
     let result = measure(&options, &target, &stop).await;
+    let kind = if options.table_account.is_some() { "table" } else { "database" };
     if options.keep {
-        eprintln!("kept the database `{}`", options.database);
+        eprintln!("kept the {kind} `{}`", options.made);
     } else {
-        let path = format!("dbs/{}", options.database);
-        let call = Call {
-            method: Method::DELETE,
-            link: path.clone(),
-            path,
-            kind: "dbs",
-            headers: Vec::new(),
-            body: Bytes::new(),
+        let call = match options.table_account {
+            Some(_) => table_requests::delete_table(&table_prefix(&options), &options.made),
+            None => delete_database(&options.made),
         };
-        expect(&mut client, &call, &[204, 404]).await.context("cannot remove the database")?;
+        expect(&mut client, &call, &[204, 404]).await.with_context(|| format!("cannot remove the {kind}"))?;
     }
     let report = result?;
     match options.json {
@@ -56,8 +59,12 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 async fn measure(options: &Options, target: &Arc<Target>, stop: &Arc<AtomicBool>) -> Result<Report> {
+    let api = match options.table_account {
+        Some(_) => Api::Table { path: format!("{}{}", table_prefix(options), options.made) },
+        None => Api::NoSql { container: format!("dbs/{}/colls/{CONTAINER}", options.made) },
+    };
     let maker = Arc::new(Maker {
-        container: format!("dbs/{}/colls/{CONTAINER}", options.database),
+        api,
         shape: Shape { size_bytes: options.size_bytes, partitions: options.partitions },
         chooser: Chooser::new(options.items, options.zipf),
         next_new: AtomicU64::new(options.items),
@@ -94,7 +101,7 @@ fn stop_on_interrupt() -> Arc<AtomicBool> {
 }
 
 async fn make_container(client: &mut Client, options: &Options) -> Result<()> {
-    let Options { database, throughput, .. } = options;
+    let Options { made: database, throughput, .. } = options;
     let json = || ("content-type", "application/json".to_owned());
     let call = Call {
         method: Method::POST,
@@ -123,6 +130,38 @@ async fn make_container(client: &mut Client, options: &Options) -> Result<()> {
         .into(),
     };
     expect(client, &call, &[201]).await.context("cannot make the container").map(drop)
+}
+
+fn delete_database(database: &str) -> Call {
+    let path = format!("dbs/{database}");
+    Call {
+        method: Method::DELETE,
+        link: path.clone(),
+        path,
+        kind: "dbs",
+        headers: Vec::new(),
+        body: Bytes::new(),
+    }
+}
+
+/// What stands in front of the names of tables in a path: the account, where the endpoint names it there.
+fn table_prefix(options: &Options) -> String {
+    match options.endpoint.path().trim_matches('/') {
+        "" => String::new(),
+        account => format!("{account}/"),
+    }
+}
+
+async fn make_table(client: &mut Client, options: &Options) -> Result<()> {
+    let Options { made: table, throughput, .. } = options;
+    let call = table_requests::create_table(&table_prefix(options), table, *throughput);
+    let answer = expect(client, &call, &[201, 409]).await.context("cannot make the table")?;
+    if answer.status == 409 {
+        bail!(
+            "the table `{table}` exists already; choose another name with --table (a workload only removes what it made)"
+        );
+    }
+    Ok(())
 }
 
 /// Sends until it is neither throttled nor broken; any other status than those expected is an error.
@@ -163,7 +202,7 @@ async fn load(
                     break;
                 }
                 let sent = Instant::now();
-                let answer = expect(&mut client, &maker.upsert(number), &[200, 201])
+                let answer = expect(&mut client, &maker.upsert(number), &[200, 201, 204])
                     .await
                     .context("cannot load the items")?;
                 phase.answered(sent.elapsed(), answer.charge_ru());
@@ -268,7 +307,7 @@ impl Worker {
                             continue;
                         }
                     }
-                    Ok(answer) if answer.status < 300 && answer.status != 207 => {
+                    Ok(answer) if answer.is_success() => {
                         failures_in_a_row = 0;
                         self.phase.answered(sent.elapsed(), answer.charge_ru());
                     }
