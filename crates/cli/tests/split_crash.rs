@@ -1,8 +1,8 @@
 //! A server that is killed in the middle of splits and merges: after each restart every acknowledged write is there,
 //! and every hash value has exactly one owner.
 //!
-//! Each round begins a split or a merge over the wire, lets writers go on beside it, and kills the server at a random
-//! moment: while it plans, copies, catches up, hands over, or frees the old partitions. Rounds (5; the full run has
+//! Each round begins a split or a merge over the wire, lets writers go on beside it, one of them with changesets of a table that is
+//! split or merged as well, and kills the server at a random moment: while it plans, copies, catches up, hands over, or frees the old partitions. Rounds (5; the full run has
 //! 30), seed and binary are set as `orrery_testkit::CrashTest` says.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use orrery_testkit::{Client, CrashTest, Random};
+use orrery_testkit::{ChangesetWriter, Client, CrashTest, Random, Reply};
 use serde_json::Value;
 
 const CONTAINER: &str = "dbs/splits/colls/items";
@@ -19,8 +19,10 @@ const ROUNDS_DEFAULT: u64 = 5;
 const ITEMS: u64 = 3_000;
 const KEYS: u64 = 97;
 const WRITERS: u64 = 3;
+const TABLE: &str = "groups";
+const TABLE_CONTAINER: &str = "dbs/TablesDB/colls/groups";
 /// Longest wait before the kill, in parts of what an undisturbed split took: a third of them have happened by then.
-const KILL_AFTER_PERCENT_MAX: u64 = 150;
+const KILL_AFTER_PERCENT_MAX: u64 = 200;
 
 /// One that writes, and what it knows about its items.
 struct Writer {
@@ -49,28 +51,36 @@ fn run(test: &mut CrashTest) -> Result<String> {
         upsert(&mut client, &id, n, 0)?;
         writers[writer].acknowledged.insert(id, 0);
     }
+    ChangesetWriter::create_table(&mut client, TABLE, "400")?;
+    let mut changesets = ChangesetWriter::new(TABLE, 0, test.random.next_u64());
     let took_ms = split_undisturbed(&mut client)?;
     let kill_after_ms_max = 20 + took_ms * KILL_AFTER_PERCENT_MAX / 100;
     println!("an undisturbed split takes {took_ms} ms");
     let mut seen = (0, 0, 0);
+    let (mut table_ranges, mut table_changes) = (1, 0);
     // What the job was at, as the server said a moment before its death.
     let mut moments: BTreeMap<String, u64> = BTreeMap::new();
     for round in 1..=test.rounds {
-        let ranges = check_ranges(&mut client)?;
+        let ranges = check_ranges(&mut client, CONTAINER)?;
         // Few partitions are split, many are merged, so that both happen all the time.
         let merges = ranges > 6 || ranges > 1 && test.random.below(3) == 0;
         let operation = if merges { "merge" } else { "split" };
         let killed_after = Duration::from_millis(test.random.below(kill_after_ms_max));
         let context = || format!("round {round}, {operation}, killed after {killed_after:?}");
-        let write = |writer: &mut Writer, address, over: &AtomicBool| {
-            writer.write_until(address, round, over);
-            Ok(())
+        let write = |writer: &mut AnyWriter<'_>, address, over: &AtomicBool| match writer {
+            AnyWriter::Items(writer) => {
+                writer.write_until(address, round, over);
+                Ok(())
+            }
+            AnyWriter::Changesets(writer) => writer.write_until(address, over),
         };
-        test.round(&mut writers, write, |server| {
-            let body = format!(r#"{{"operation":"{operation}","database":"splits","container":"items"}}"#);
-            let path = "_orrery/splits";
+        let mut all: Vec<AnyWriter<'_>> = writers.iter_mut().map(AnyWriter::Items).collect();
+        all.push(AnyWriter::Changesets(&mut changesets));
+        test.round(&mut all, write, |server| {
             let started =
-                client.post(path, path, "_orrery", &[], &body).and_then(|reply| reply.expect_status(202));
+                begin(&mut client, operation, "splits", "items").and_then(|reply| reply.expect_status(202));
+            // The table may be split less often than the items, and what cannot be merged is refused.
+            begin(&mut client, operation, "TablesDB", TABLE)?;
             std::thread::sleep(killed_after);
             *moments.entry(step(&mut client).unwrap_or_else(|_| "unknown".to_owned())).or_insert(0) += 1;
             let killed = server.kill();
@@ -79,30 +89,53 @@ fn run(test: &mut CrashTest) -> Result<String> {
         })
         .with_context(context)?;
         client = Client::new(test.server.address());
-        let now = check_ranges(&mut client).with_context(context)?;
+        let now = check_ranges(&mut client, CONTAINER).with_context(context)?;
+        let table_now = check_ranges(&mut client, TABLE_CONTAINER).with_context(context)?;
+        table_changes += u64::from(table_now != table_ranges);
+        table_ranges = table_now;
         match now.cmp(&ranges) {
             std::cmp::Ordering::Greater => seen.0 += 1,
             std::cmp::Ordering::Less => seen.1 += 1,
             std::cmp::Ordering::Equal => seen.2 += 1,
         }
         check_items(&mut client, &mut writers).with_context(context)?;
+        changesets.check(&mut client).with_context(context)?;
     }
+    ensure!(changesets.acknowledged > 0, "no changeset was written");
     let moments: Vec<String> = moments.iter().map(|(step, count)| format!("{step} {count}")).collect();
     Ok(format!(
-        "killed when {}: {} splits and {} merges had happened, {} were undone",
+        "killed when {}: {} splits and {} merges had happened, {} were undone; beside them {} changesets over {table_changes} splits and merges, {} in flight at a kill ({} of them found whole)",
         moments.join(", "),
         seen.0,
         seen.1,
-        seen.2
+        seen.2,
+        changesets.acknowledged,
+        changesets.in_flight,
+        changesets.in_flight_found,
     ))
 }
 
-/// The step of the latest job.
+/// Writers of both kinds, which share a round.
+enum AnyWriter<'w> {
+    Items(&'w mut Writer),
+    Changesets(&'w mut ChangesetWriter),
+}
+
+/// Asks for a split or a merge.
+fn begin(client: &mut Client, operation: &str, database: &str, container: &str) -> Result<Reply> {
+    let body = format!(r#"{{"operation":"{operation}","database":"{database}","container":"{container}"}}"#);
+    let path = "_orrery/splits";
+    client.post(path, path, "_orrery", &[], &body)
+}
+
+/// The step of the latest job of the items.
 fn step(client: &mut Client) -> Result<String> {
     let path = "_orrery/splits";
     let reply = client.get(path, path, "_orrery", &[])?.expect_status(200)?;
     let body: Value = serde_json::from_slice(&reply.body)?;
-    Ok(body["jobs"][0]["step"].as_str().context("no job")?.to_owned())
+    let jobs = body["jobs"].as_array().context("no jobs")?;
+    let job = jobs.iter().find(|job| job["container"] == "items").context("no job of the items")?;
+    Ok(job["step"].as_str().context("no step")?.to_owned())
 }
 
 /// Splits once and tells how long it took, with time for the old partition to be removed.
@@ -165,9 +198,9 @@ impl Writer {
 }
 
 /// How many ranges there are; they must cover the hash space without gap or overlap.
-fn check_ranges(client: &mut Client) -> Result<usize> {
+fn check_ranges(client: &mut Client, container: &str) -> Result<usize> {
     let reply =
-        client.get(&format!("{CONTAINER}/pkranges"), CONTAINER, "pkranges", &[])?.expect_status(200)?;
+        client.get(&format!("{container}/pkranges"), container, "pkranges", &[])?.expect_status(200)?;
     let body: Value = serde_json::from_slice(&reply.body)?;
     let ranges = body["PartitionKeyRanges"].as_array().context("no ranges")?;
     let text = |range: &Value, name: &str| range[name].as_str().unwrap_or("?").to_owned();

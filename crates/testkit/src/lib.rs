@@ -16,8 +16,10 @@ mod client;
 mod crash;
 mod random;
 mod server;
+mod table;
 
 pub use client::{Client, EMULATOR_KEY, Reply};
 pub use crash::CrashTest;
 pub use random::Random;
 pub use server::TestServer;
+pub use table::{ChangesetWriter, table_request};
