@@ -9,13 +9,16 @@
 //! error; undefined members and elements are left out. Inside a query all of these are legal.
 
 use orrery_budget::Exceeded;
-use orrery_model::{Number, NumberStyle, Value, write_json_number, write_json_string};
+use orrery_model::{DocWriter, Number, NumberStyle, Value, write_json_number, write_json_string};
 use orrery_sql::SqlError;
 
 use crate::eval::GroupPart;
 use crate::exec::SortPosition;
 use crate::limits::ROW_BYTES_MAX;
 use crate::value::Eval;
+
+/// Rows of the stored form begin with this much room.
+const USUAL_ROW_BYTES: usize = 1024;
 
 /// The form in which the rows of a result are written.
 pub trait RowFormat: Sync {
@@ -40,16 +43,44 @@ pub struct StoredForm;
 
 impl RowFormat for StoredForm {
     fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        let value = match row.to_value() {
-            Value::Undefined => Value::Null,
-            value => value,
-        };
-        let document = value.to_document();
+        let mut document = DocWriter::with_capacity(USUAL_ROW_BYTES);
+        store(row, &mut document);
+        let document = document.finish();
         if document.len() > ROW_BYTES_MAX {
             return Err(too_long());
         }
         out.extend_from_slice(&document);
         Ok(())
+    }
+}
+
+/// What is in an item already is copied as it lies there.
+fn store(value: &Eval<'_>, out: &mut DocWriter) {
+    match value {
+        Eval::Undefined | Eval::Null => out.null(),
+        Eval::Bool(value) => out.bool(*value),
+        Eval::Number(value) => out.number(*value),
+        Eval::String(text) => out.string(text),
+        Eval::Raw(node) => out.raw(node.0),
+        Eval::Constant(value) => out.value(value),
+        Eval::Extended(value) => out.value(value),
+        Eval::Item(row) => row.store(out),
+        Eval::Array(elements) => {
+            out.begin_array();
+            elements
+                .iter()
+                .filter(|element| !matches!(element, Eval::Undefined))
+                .for_each(|element| store(element, out));
+            out.end_array();
+        }
+        Eval::Object(members) => {
+            out.begin_object();
+            for (name, value) in members.iter().filter(|(_, value)| !matches!(value, Eval::Undefined)) {
+                out.key(name);
+                store(value, out);
+            }
+            out.end_object();
+        }
     }
 }
 
@@ -285,5 +316,22 @@ mod tests {
         let read = orrery_model::Raw::document(&out).unwrap().to_value();
         assert_eq!(read.as_array().unwrap().len(), 2);
         assert_eq!(read.at(0).unwrap().as_number().unwrap().as_f64(), f64::INFINITY);
+    }
+
+    #[test]
+    fn an_item_in_the_stored_form_has_its_virtual_members_where_json_has_them() {
+        let text = br#"{"id":"a","n":[1,{"x":null}],"s":"\u00e9\n","new":{"$t":2,"$v":true}}"#;
+        let item = orrery_model::parse_json(text, &Default::default()).unwrap();
+        let system = vec![("_etag", Value::from("e")), ("_ts", Value::from(5))];
+        let document = orrery_model::Raw::document(&item).unwrap();
+        for appended in [0, 1] {
+            let row = Eval::Item(crate::row::RowView { document, system: &system, appended });
+            let (mut json, mut stored) = (Vec::new(), Vec::new());
+            JsonText.write(&row, &mut json).unwrap();
+            StoredForm.write(&row, &mut stored).unwrap();
+            let mut again = Vec::new();
+            orrery_model::Raw::document(&stored).unwrap().write_json(&mut again, NumberStyle::Query);
+            assert_eq!(String::from_utf8(again), String::from_utf8(json), "{appended}");
+        }
     }
 }

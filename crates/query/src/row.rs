@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use orrery_model::{NumberStyle, Raw, Value, write_json_string};
+use orrery_model::{DocWriter, NumberStyle, Raw, Value, write_json_string};
 
 use crate::value::{Eval, ObjectParts};
 
@@ -94,6 +94,34 @@ impl<'a> RowView<'a> {
     fn parts(&self) -> (usize, usize) {
         let body = self.document.len().saturating_sub(self.appended);
         (body, self.system.count().saturating_sub(usize::from(self.appended > 0)))
+    }
+
+    /// Writes the item with its virtual members as one document.
+    pub(crate) fn store(&self, out: &mut DocWriter) {
+        let (body, before) = self.parts();
+        let mut stored = self.document.members();
+        out.begin_object();
+        for (name, value) in stored.by_ref().take(body) {
+            out.key(name);
+            out.raw(value);
+        }
+        self.store_system(0..before, out);
+        for (name, value) in stored {
+            out.key(name);
+            out.raw(value);
+        }
+        self.store_system(before..self.system.count(), out);
+        out.end_object();
+    }
+
+    fn store_system(&self, part: std::ops::Range<usize>, out: &mut DocWriter) {
+        for at in part {
+            let value = self.system.value(at);
+            if !value.is_undefined() {
+                out.key(self.system.name(at));
+                out.value(&value);
+            }
+        }
     }
 
     pub(crate) fn members(&self) -> ObjectParts<'a> {
