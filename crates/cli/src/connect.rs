@@ -1,14 +1,15 @@
 //! `orrery connect`: how clients reach a server with these settings, as lines that a shell can read.
 //!
 //! The names are those that the samples of the SDKs read. A client of tables takes a server at a name for Cosmos DB and one at an
-//! address for storage, and so gets a line for each.
+//! address for storage, and so gets a line for each. While the emulator's well-known key is in force there is one more, for clients of
+//! storage's emulator.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command};
-use orrery_server::config::{Config, SETTINGS, TlsMode};
+use orrery_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, SETTINGS, TlsMode};
 use orrery_server::lifecycle::TABLE_PORT;
 
 use crate::Usage;
@@ -16,6 +17,9 @@ use crate::serve::{configure, flag};
 
 /// Of the settings of `serve`, those that clients have to know.
 const NAMES: [&str; 5] = ["listen", "table-listen", "key", "tls", "account-name"];
+
+/// Where `UseDevelopmentStorage=true` looks for tables.
+const EMULATOR_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10_002);
 
 pub fn command() -> Command {
     let config = Arg::new("config")
@@ -59,7 +63,7 @@ fn lines(config: &Config) -> Result<String, Usage> {
     }
     if let Some(at) = config.table_listen.addresses(TABLE_PORT, &config.listen).first() {
         let at = reachable(*at, "table-listen")?;
-        let connection = |host: String| {
+        let connection = |host: String, account: &str, key: &str| {
             format!(
                 "DefaultEndpointsProtocol={scheme};AccountName={account};AccountKey={key};TableEndpoint={scheme}://{host}/{account};"
             )
@@ -67,14 +71,28 @@ fn lines(config: &Config) -> Result<String, Usage> {
         let by_name = if at.ip().is_loopback() { format!("localhost:{}", at.port()) } else { at.to_string() };
         section(
             "Table API, by the rules of Cosmos DB",
-            &[("TABLES_COSMOS_CONNECTION_STRING", connection(by_name))],
+            &[("TABLES_COSMOS_CONNECTION_STRING", connection(by_name, account, key))],
         );
         section(
             "Table API, by the rules of storage",
-            &[("AZURE_STORAGE_CONNECTION_STRING", connection(at.to_string()))],
+            &[("AZURE_STORAGE_CONNECTION_STRING", connection(at.to_string(), account, key))],
         );
+        if config.keys.well_known() {
+            section(
+                "Table API, as the emulator of storage",
+                &[("TABLES_EMULATOR_CONNECTION_STRING", emulator(at, scheme, connection))],
+            );
+        }
     }
     Ok(text)
+}
+
+/// How clients of storage's emulator connect: by its account, or by a word where it listens.
+fn emulator(at: SocketAddr, scheme: &str, connection: impl Fn(String, &str, &str) -> String) -> String {
+    match scheme == "http" && at == EMULATOR_ADDRESS {
+        true => "UseDevelopmentStorage=true".to_owned(),
+        false => connection(at.to_string(), DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY),
+    }
 }
 
 /// An address that clients can use.

@@ -62,6 +62,7 @@ fn connect_prints_what_clients_are_told() {
         &[("ORRERY_KEY", "c2VjcmV0IHNlY3JldCBzZWNyZXQ=")],
         0,
     );
+    check("connect-emulator", &["connect", "--table-listen", "127.0.0.1:10002"], &[], 0);
     check("connect-no-tables", &["connect", "--table-listen", "off"], &[], 0);
     check("connect-port-0", &["connect", "--listen", "127.0.0.1:0"], &[], 2);
 }

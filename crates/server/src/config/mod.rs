@@ -29,6 +29,7 @@ pub use settings::{SETTINGS, Setting};
 use orrery_api_nosql::CrossPartition;
 pub use orrery_api_nosql::EMULATOR_KEY;
 use orrery_api_table::DialectChoice;
+pub use orrery_api_table::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
 use orrery_engine::{ConsistencyLevel, Durability};
 
 use crate::memory;
