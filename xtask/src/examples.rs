@@ -1,5 +1,5 @@
-//! The examples of `examples/device-readings`, run as a user would, against a server, with the SDKs that the suites have
-//! installed. Each must print exactly what `expected.txt` says.
+//! The examples of `examples/`, run as a user would, against a server, with the SDKs that the suites have installed. Each must print
+//! exactly what the `expected.txt` of its folder says.
 
 use std::path::Path;
 
@@ -7,22 +7,64 @@ use anyhow::{Result, bail};
 
 use crate::Context;
 use crate::process::Task;
+use crate::sdk::without_proxies;
 use crate::server::{KEY, Server};
 
-const DIRECTORY: &str = "examples/device-readings";
 const SECONDS_MAX: u64 = 120;
 const BUILD_SECONDS_MAX: u64 = 900;
 
-/// Runs the example of a language, if there is one. `work` is where the language's suite has installed its SDK.
-pub fn run(context: &Context, language: &str, work: &Path, [server, merging]: [&Server; 2]) -> Result<bool> {
-    let sources = context.root.join(DIRECTORY);
-    let mut endpoint = server.endpoint("http");
-    let task = match language {
-        "python" => Task::new(context, work.join("venv/bin/python")).arg(sources.join("python/readings.py")),
+/// One example, in several languages.
+struct Example {
+    directory: &'static str,
+    /// What its program is called, without the ending of the language.
+    program: &'static str,
+    /// The class of the program in Java.
+    class: &'static str,
+}
+
+const READINGS: Example =
+    Example { directory: "examples/device-readings", program: "readings", class: "Readings" };
+const PEOPLE: Example = Example { directory: "examples/people-table", program: "people", class: "People" };
+
+/// Runs the example of a suite, if there is one. `work` is where the suite has installed its SDK.
+pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Server; 2]) -> Result<bool> {
+    let (example, language) = match suite.strip_prefix("tables/") {
+        Some(language) => (&PEOPLE, language),
+        None => (&READINGS, suite),
+    };
+    let sources = context.root.join(example.directory);
+    let Some(task) = program(context, example, language, work)? else { return Ok(false) };
+    // The Go SDK of the NoSQL API has no query engine.
+    let nosql = if language == "go" { merging } else { server };
+    let tables = server.endpoint("http").replace("127.0.0.1", "localhost");
+    let connection = format!(
+        "DefaultEndpointsProtocol=http;AccountName=orrery;AccountKey={KEY};TableEndpoint={}/orrery;",
+        tables.trim_end_matches('/')
+    );
+    let task = task
+        .env("COSMOS_ENDPOINT", nosql.endpoint("http"))
+        .env("COSMOS_KEY", KEY)
+        .env("TABLES_COSMOS_CONNECTION_STRING", connection)
+        .limit_seconds(SECONDS_MAX);
+    let log = without_proxies(task).run_logged(&format!("example-{}", suite.replace('/', "-")))?;
+    let expected = std::fs::read_to_string(sources.join("expected.txt"))?;
+    if log.trim() != expected.trim() {
+        bail!("the {suite} example printed\n{}\ninstead of\n{}", log.trim(), expected.trim());
+    }
+    Ok(true)
+}
+
+/// The program of a language, ready to run; `None` where there is none.
+fn program(context: &Context, example: &Example, language: &str, work: &Path) -> Result<Option<Task>> {
+    let sources = context.root.join(example.directory);
+    let name = example.program;
+    Ok(Some(match language {
+        "python" => Task::new(context, work.join("venv/bin/python"))
+            .arg(sources.join("python").join(format!("{name}.py"))),
         "javascript" => {
             // Node looks for modules beside and above the program.
-            let program = work.join("readings.js");
-            std::fs::copy(sources.join("javascript/readings.js"), &program)?;
+            let program = work.join(format!("{name}.js"));
+            std::fs::copy(sources.join("javascript").join(format!("{name}.js")), &program)?;
             Task::new(context, "node").arg(program)
         }
         "java" => {
@@ -35,10 +77,10 @@ pub fn run(context: &Context, language: &str, work: &Path, [server, merging]: [&
                 .run_logged("java-example-build")?;
             let libraries = std::fs::read_to_string(built.join("classpath"))?;
             let path = format!("{}:{}", built.join("classes").display(), libraries.trim());
-            Task::new(context, "java").args(&["-cp", &path, "Readings"])
+            Task::new(context, "java").args(&["-cp", &path, example.class])
         }
         "go" => {
-            let program = work.join("readings");
+            let program = work.join(name);
             Task::new(context, "go")
                 .args(&["build", "-o"])
                 .arg(&program)
@@ -46,20 +88,8 @@ pub fn run(context: &Context, language: &str, work: &Path, [server, merging]: [&
                 .directory(sources.join("go"))
                 .limit_seconds(BUILD_SECONDS_MAX)
                 .run_logged("go-example-build")?;
-            // This SDK has no query engine.
-            endpoint = merging.endpoint("http");
             Task::new(context, program)
         }
-        _ => return Ok(false),
-    };
-    let log = task
-        .env("COSMOS_ENDPOINT", endpoint)
-        .env("COSMOS_KEY", KEY)
-        .limit_seconds(SECONDS_MAX)
-        .run_logged(&format!("example-{language}"))?;
-    let expected = std::fs::read_to_string(sources.join("expected.txt"))?;
-    if log.trim() != expected.trim() {
-        bail!("the {language} example printed\n{}\ninstead of\n{}", log.trim(), expected.trim());
-    }
-    Ok(true)
+        _ => return Ok(None),
+    }))
 }
