@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use orrery_engine::access::{self, Denied, Limits, Part, Principal, ResourceId, ResourceName, Subject};
 use orrery_engine::{Account, ScriptKind};
 use orrery_model::PartitionKey;
@@ -20,6 +20,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::actions::Action;
 use crate::errors::{ApiError, Result, Voice};
+use crate::fields::Fields;
 use crate::headers::{END_EPK, PARTITION_KEY, START_EPK};
 use crate::rid::Rid;
 use crate::routes::{Path, Resource};
@@ -46,7 +47,7 @@ impl From<Denied> for ApiError {
 pub struct Request<'a> {
     pub action: Action,
     pub path: &'a Path<'a>,
-    pub headers: &'a HeaderMap,
+    pub fields: Fields<'a>,
 }
 
 /// `Ok` when the caller may go on, within the limits.
@@ -84,12 +85,12 @@ impl<'a> Request<'a> {
 
     /// The key that the request names. None at all is `[]`, as everywhere.
     fn key(&self) -> Result<PartitionKey> {
-        let text = self.headers.get(PARTITION_KEY).map(|value| std::str::from_utf8(value.as_bytes()));
+        let text = self.fields.get(&PARTITION_KEY).map(std::str::from_utf8);
         scope::parse_key(text.unwrap_or(Ok("[]")).unwrap_or(""))
     }
 
     fn has_scope(&self) -> bool {
-        let has = |name| self.headers.contains_key(name);
+        let has = |name| self.fields.has(&name);
         has(PARTITION_KEY) || has(START_EPK) && has(END_EPK)
     }
 }

@@ -56,14 +56,23 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
 
 /// `scheme://host:port/` as the client sees this server.
 fn endpoint(context: &Context<'_>) -> String {
-    let tls = context.connection.tls;
-    let host = context
+    endpoint_of(&authority(context), context.connection.tls)
+}
+
+/// The same, taken apart.
+pub fn host_and_port(context: &Context<'_>) -> (String, u16) {
+    let authority = authority(context);
+    let (name, port) = parts_of(&authority, context.connection.tls);
+    (name.to_owned(), port)
+}
+
+fn authority(context: &Context<'_>) -> String {
+    context
         .text(HOST)
         .or_else(|| context.uri.authority().map(|authority| authority.as_str()))
         .filter(|host| is_plain(host))
         .map(str::to_owned)
-        .unwrap_or_else(|| context.connection.local.to_string());
-    endpoint_of(&host, tls)
+        .unwrap_or_else(|| context.connection.local.to_string())
 }
 
 /// Whether this can be the host of a URL. A server on a socket has refused others; what is echoed is checked here too.
@@ -74,15 +83,19 @@ fn is_plain(host: &str) -> bool {
 }
 
 fn endpoint_of(host: &str, tls: bool) -> String {
-    let (scheme, default_port) = if tls { ("https", 443) } else { ("http", 80) };
-    let (name, port) = split(host);
-    let name = if name.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { name };
-    let port = port.unwrap_or(default_port);
+    let scheme = if tls { "https" } else { "http" };
+    let (name, port) = parts_of(host, tls);
     if name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) {
         format!("{scheme}://[{name}]:{port}/")
     } else {
         format!("{scheme}://{name}:{port}/")
     }
+}
+
+fn parts_of(host: &str, tls: bool) -> (&str, u16) {
+    let (name, port) = split(host);
+    let name = if name.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { name };
+    (name, port.unwrap_or(if tls { 443 } else { 80 }))
 }
 
 /// Host and port; the brackets of an IPv6 address are taken off.

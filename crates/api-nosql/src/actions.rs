@@ -121,14 +121,16 @@ actions! {
     DeleteAttachment = "delete_attachment", writes, OneItem;
     ReadMedia = "read_media", reads, OneItem;
     ReplaceMedia = "replace_media", writes, OneItem;
-    // A resource of the service that this server does not offer; it is refused after the caller has been recognised.
-    ReadAbsent = "absent", reads, Keys;
-    WriteAbsent = "absent", writes, Keys;
+    ReadAddresses = "read_addresses", reads, Properties;
+    ReadCatalogAddresses = "read_catalog_addresses", reads, Account;
+    // How far a partition is, or the catalog, without anything of what it holds.
+    HeadContainer = "head_container", reads, Properties;
+    HeadCatalog = "head_catalog", reads, Keys;
 }
 
 /// What a POST on a feed means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Post {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Post {
     Plan,
     Query,
     Batch,
@@ -136,9 +138,17 @@ enum Post {
     Create,
 }
 
+/// What a request over HTTP wants.
 pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Result<Action> {
-    let post = |table: &dyn Fn(Post) -> Option<Action>| table(meaning_of_post(headers));
-    let action = match (resource, method) {
+    let meaning = if *method == Method::POST { meaning_of_post(headers) } else { Post::Create };
+    let changes = resource == Resource::Items && headers.contains_key(A_IM);
+    decide_as(resource, method, meaning, changes).ok_or_else(|| method_not_allowed(method))
+}
+
+/// The same where it is known what a POST means, and whether changes are wanted instead of items.
+pub fn decide_as(resource: Resource, method: &Method, meaning: Post, changes: bool) -> Option<Action> {
+    let post = |table: &dyn Fn(Post) -> Option<Action>| table(meaning);
+    match (resource, method) {
         (Resource::Account, &Method::GET) => Some(Action::ReadAccount),
         (Resource::Databases, &Method::GET) => Some(Action::ListDatabases),
         (Resource::Databases, &Method::POST) => post(&|meaning| match meaning {
@@ -157,9 +167,9 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Container, &Method::GET) => Some(Action::ReadContainer),
         (Resource::Container, &Method::PUT) => Some(Action::ReplaceContainer),
         (Resource::Container, &Method::DELETE) => Some(Action::DeleteContainer),
-        (Resource::Items, &Method::GET) if headers.contains_key(A_IM) => Some(Action::ReadChanges),
+        (Resource::Items, &Method::GET) if changes => Some(Action::ReadChanges),
         (Resource::Items, &Method::GET) => Some(Action::ListItems),
-        (Resource::Items, &Method::POST) => Some(match meaning_of_post(headers) {
+        (Resource::Items, &Method::POST) => Some(match meaning {
             Post::Plan => Action::PlanQuery,
             Post::Query => Action::QueryItems,
             Post::Batch => Action::Batch,
@@ -171,20 +181,14 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Item, &Method::PATCH) => Some(Action::PatchItem),
         (Resource::Item, &Method::DELETE) => Some(Action::DeleteItem),
         (Resource::Ranges, &Method::GET) => Some(Action::ListRanges),
-        (Resource::Ranges, &Method::POST) if meaning_of_post(headers) == Post::Query => {
-            Some(Action::QueryRanges)
-        }
+        (Resource::Ranges, &Method::POST) if meaning == Post::Query => Some(Action::QueryRanges),
         (Resource::Conflicts, &Method::GET) => Some(Action::ListConflicts),
-        (Resource::Conflicts, &Method::POST) if meaning_of_post(headers) == Post::Query => {
-            Some(Action::QueryConflicts)
-        }
+        (Resource::Conflicts, &Method::POST) if meaning == Post::Query => Some(Action::QueryConflicts),
         (Resource::Conflict, &Method::GET) => Some(Action::ReadConflict),
         (Resource::Conflict, &Method::DELETE) => Some(Action::DeleteConflict),
         (Resource::PartitionKeyDelete, &Method::POST) => Some(Action::DeletePartitionKey),
         (Resource::Offers, &Method::GET) => Some(Action::ListOffers),
-        (Resource::Offers, &Method::POST) if meaning_of_post(headers) == Post::Query => {
-            Some(Action::QueryOffers)
-        }
+        (Resource::Offers, &Method::POST) if meaning == Post::Query => Some(Action::QueryOffers),
         (Resource::Offer, &Method::GET) => Some(Action::ReadOffer),
         (Resource::Offer, &Method::PUT) => Some(Action::ReplaceOffer),
         (Resource::Splits, &Method::GET) => Some(Action::ListSplits),
@@ -244,11 +248,12 @@ pub fn decide(resource: Resource, method: &Method, headers: &HeaderMap) -> Resul
         (Resource::Attachment, &Method::DELETE) => Some(Action::DeleteAttachment),
         (Resource::Media, &Method::GET) => Some(Action::ReadMedia),
         (Resource::Media, &Method::PUT) => Some(Action::ReplaceMedia),
-        (Resource::Absent { .. }, &Method::GET) => Some(Action::ReadAbsent),
-        (Resource::Absent { .. }, _) => Some(Action::WriteAbsent),
+        (Resource::Container, &Method::HEAD) => Some(Action::HeadContainer),
+        (Resource::Databases, &Method::HEAD) => Some(Action::HeadCatalog),
+        (Resource::Addresses, &Method::GET) => Some(Action::ReadAddresses),
+        (Resource::CatalogAddresses, &Method::GET) => Some(Action::ReadCatalogAddresses),
         _ => None,
-    };
-    action.ok_or_else(|| method_not_allowed(method))
+    }
 }
 
 /// Whether a request is a query, by its headers alone.
@@ -268,6 +273,17 @@ pub fn may_take_long(method: &Method, path: &str, headers: &HeaderMap) -> bool {
             steps.is_multiple_of(2) || !matches!(meaning_of_post(headers), Post::Create | Post::Upsert)
         }
         _ => false,
+    }
+}
+
+impl Action {
+    /// Whether it may have much to do or to say, as [`may_take_long`] tells by verb, path and headers.
+    pub fn takes_long(method: &Method, is_feed: bool, meaning: Post) -> bool {
+        match *method {
+            Method::GET => is_feed,
+            Method::POST => !is_feed || !matches!(meaning, Post::Create | Post::Upsert),
+            _ => false,
+        }
     }
 }
 

@@ -96,7 +96,7 @@ fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) 
     let rid = attached.target.rid.item(reply.item.number);
     let answer = answer(Feed { key: "Attachments", rid: ascii(&rid), entries })?;
     let at = At { item_lsn: Some(reply.at.item_lsn), ..items::at(reply.at) };
-    Ok(answer.at(at).charge(reply.charge_ru).owner(&attached.target.alt_path(), attached.target.rid.as_str()))
+    Ok(answer.at(at).charge(reply.charge_ru).owner(attached.target.alt_path(), attached.target.rid.as_str()))
 }
 
 impl AttachedItem {

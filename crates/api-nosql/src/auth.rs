@@ -26,13 +26,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use http::header::{AUTHORIZATION, DATE};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use orrery_engine::access::{Grant, KeySlot, Principal, ResourceTokens, TokenRefused};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use crate::config::{AccountKeys, EMULATOR_KEY};
 use crate::errors::{ApiError, Result, Voice};
+use crate::fields::Fields;
 use crate::headers::X_MS_DATE;
 use crate::http_date;
 use crate::routes::{Path, Resource};
@@ -65,7 +66,7 @@ pub struct Authorizer {
 pub struct Claim<'a> {
     pub method: &'a Method,
     pub path: &'a Path<'a>,
-    pub headers: &'a HeaderMap,
+    pub fields: Fields<'a>,
     pub now_ms: u64,
 }
 
@@ -85,8 +86,8 @@ impl Authorizer {
 
     /// Who sent the request; an error when that cannot be told.
     pub fn recognise(&self, claim: &Claim<'_>) -> Result<Principal> {
-        let header = claim.headers.get(AUTHORIZATION).ok_or_else(|| unauthorized(MISSING))?;
-        let header = header.to_str().map_err(|_| unauthorized(MALFORMED))?;
+        let header = claim.fields.get(&AUTHORIZATION).ok_or_else(|| unauthorized(MISSING))?;
+        let header = std::str::from_utf8(header).map_err(|_| unauthorized(MALFORMED))?;
         if header.is_empty() {
             return Err(unauthorized(MISSING));
         }
@@ -126,7 +127,7 @@ impl Authorizer {
     }
 
     fn check_signature(&self, signature: &str, claim: &Claim<'_>) -> Result<Principal> {
-        let dates = Dates::of(claim.headers)?;
+        let dates = Dates::of(claim.fields)?;
         // The decoder asks for room for its estimate of the length, not for the length.
         let mut given = [0u8; SIGNATURE_BYTES + 2];
         let length = STANDARD.decode_slice(signature, &mut given);
@@ -147,7 +148,7 @@ impl Authorizer {
         {
             return Some(slot);
         }
-        let others = [claim.path.rid_link(), Some(claim.path.link()), Some(claim.path.raw_link())];
+        let others = [claim.path.rid_link(), Some(claim.path.link()), claim.path.raw_link()];
         others.into_iter().flatten().find_map(|link| self.matching(given, claim, dates, Link::Text(&link)))
     }
 
@@ -274,8 +275,8 @@ impl<'a> Lowered<'a> {
 }
 
 impl<'a> Dates<'a> {
-    fn of(headers: &'a HeaderMap) -> Result<Dates<'a>> {
-        let text = |name| headers.get(name).map_or("", |value| value.to_str().unwrap_or(""));
+    fn of(fields: Fields<'a>) -> Result<Dates<'a>> {
+        let text = |name| fields.text(&name).unwrap_or("");
         let x_ms_date = text(X_MS_DATE);
         let date = if x_ms_date.is_empty() { text(DATE) } else { "" };
         if x_ms_date.is_empty() && date.is_empty() {

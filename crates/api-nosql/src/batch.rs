@@ -196,7 +196,7 @@ fn encode(context: &Context<'_>, target: &Target, reply: &BatchReply, minimal: &
         .answer(status)
         .at(at(reply.at))
         .charge(reply.charge_ru)
-        .owner(&target.alt_path(), target.rid.as_str())
+        .owner(target.alt_path(), target.rid.as_str())
         .count(reply.results.len())
         .body(out);
     // The first failure that has a substatus speaks for the whole.

@@ -42,6 +42,8 @@ pub struct ServiceConfig {
     /// How far the date of a request may be from the server's clock, in seconds.
     pub auth_clock_skew_s: u64,
     pub cross_partition: CrossPartition,
+    /// Whether clients are told addresses for direct mode.
+    pub direct_mode: bool,
     /// How long one page of a query may take that could go on later.
     pub query_page_time: Duration,
     /// The longest that a request may take to be answered.

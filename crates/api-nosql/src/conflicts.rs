@@ -17,7 +17,7 @@ pub fn list(context: &Context<'_>) -> Result<Answer> {
     Ok(context
         .answer(StatusCode::OK)
         .at(At::container(context.catalog_at().lsn))
-        .owner(&target.alt_path(), target.rid.as_str())
+        .owner(target.alt_path(), target.rid.as_str())
         .charge(1.0)
         .count(0)
         .set(headers::RESOURCE_QUOTA, NONE)

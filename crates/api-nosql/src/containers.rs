@@ -111,7 +111,7 @@ fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) 
         .collect();
     let rid = database_rid(database.number);
     let answer = answer(Feed { key: "DocumentCollections", rid: &rid, entries })?;
-    Ok(answer.owner(&format!("dbs/{}", database.name), &rid))
+    Ok(answer.owner(format!("dbs/{}", database.name), &rid))
 }
 
 fn one(context: &Context<'_>, status: StatusCode, container: &Container) -> Answer {
@@ -127,7 +127,7 @@ fn one(context: &Context<'_>, status: StatusCode, container: &Container) -> Answ
 
 fn owned(answer: Answer, container: &Container) -> Answer {
     let database = container.database();
-    answer.owner(&format!("dbs/{}", database.name), &database_rid(database.number))
+    answer.owner(format!("dbs/{}", database.name), &database_rid(database.number))
 }
 
 /// The service names range 0 on answers about containers.

@@ -76,7 +76,7 @@ fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) 
     let entries = database.encryption_keys().iter().map(entry).collect();
     let rid = database_rid(database.number);
     let answer = answer(Feed { key: "ClientEncryptionKeys", rid: &rid, entries })?;
-    Ok(answer.owner(&format!("dbs/{}", database.name), &rid))
+    Ok(answer.owner(format!("dbs/{}", database.name), &rid))
 }
 
 fn one(context: &Context<'_>, status: StatusCode, database: &Database, key: &EncryptionKey) -> Answer {
@@ -85,7 +85,7 @@ fn one(context: &Context<'_>, status: StatusCode, database: &Database, key: &Enc
         .answer(status)
         .at(At { item_lsn: Some(lsn), ..At::catalog(lsn) })
         .etag(&key.etag.to_string())
-        .owner(&format!("dbs/{}", database.name), &database_rid(database.number))
+        .owner(format!("dbs/{}", database.name), &database_rid(database.number))
         .body(json(database, key))
 }
 

@@ -44,7 +44,11 @@ pub const URL_INVALID: &str = "Request url is invalid.";
 /// Substatus codes that this server sends.
 pub mod substatus {
     pub const PARTITION_KEY_MISMATCH: u32 = 1001;
+    /// Of the direct protocol: the client resolved a name that has another meaning now.
+    pub const NAME_STALE: u32 = 1000;
     pub const RANGE_GONE: u32 = 1002;
+    /// Of the direct protocol: the address is of a range that others have taken over.
+    pub const COMPLETING_SPLIT: u32 = 1007;
     pub const SESSION_AHEAD: u32 = 1002;
     pub const CROSS_PARTITION_QUERY: u32 = 1004;
     pub const PARTITION_FULL: u32 = 1014;

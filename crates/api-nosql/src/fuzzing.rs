@@ -19,6 +19,11 @@ pub fn texts(text: &str) {
     let _ = crate::routes::Path::parse(text);
 }
 
+/// Bytes as frames of the direct protocol.
+pub fn frames(bytes: &[u8]) {
+    crate::rntbd::fuzzing::decode(bytes);
+}
+
 /// Positions as the engine reads them.
 pub fn positions(bytes: &[u8]) {
     let _ = FeedContinuation::decode(bytes);

@@ -33,7 +33,7 @@ impl ClientGeneration {
         headers.get(VERSION).map_or(ClientGeneration::Present, |version| Self::of_version(version.as_bytes()))
     }
 
-    fn of_version(version: &[u8]) -> ClientGeneration {
+    pub fn of_version(version: &[u8]) -> ClientGeneration {
         let [.., (newest, _)] = NEWER;
         // Nearly every request ends here.
         if version >= newest.as_bytes() || !is_date(version) {

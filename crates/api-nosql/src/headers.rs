@@ -111,8 +111,8 @@ names! {
 pub struct Sent(u64);
 
 impl Sent {
-    pub fn of(headers: &HeaderMap) -> Sent {
-        Sent(headers.keys().fold(0, |bits, name| bits | bit(name)))
+    pub fn of<'n>(names: impl Iterator<Item = &'n HeaderName>) -> Sent {
+        Sent(names.fold(0, |bits, name| bits | bit(name)))
     }
 
     /// False when the header is certainly not there.
@@ -205,6 +205,14 @@ impl At {
     pub fn range(range: u32, lsn: u64) -> At {
         At { range: Some(range), lsn, item_lsn: None, of_catalog: false, usage: None }
     }
+
+    /// What a session has seen that gets this answer.
+    ///
+    /// Clients take the token of any answer about a container for one of its ranges. A position of the catalog would
+    /// make them ask that range for changes that it will never have, so there it says that nothing was seen.
+    pub fn seen(self) -> u64 {
+        if self.of_catalog { 0 } else { self.lsn }
+    }
 }
 
 /// Values that depend on the configuration, made once.
@@ -220,13 +228,26 @@ impl ServiceHeaders {
     }
 }
 
-/// An answer in the making.
+/// An answer in the making. What every protocol says in a form of its own is kept as what it is; the rest is headers.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
     pub charge_ru: f64,
     pub substatus: u32,
+    /// Where in the history of a partition it was made; `None` where no partition was asked.
+    pub at: Option<At>,
+    /// Whether it tells a session what it has seen.
+    pub tells_session: bool,
+    /// What it is about lies in this container.
+    pub owner: Option<Owner>,
+    charged: bool,
+}
+
+/// The owner of what was asked for, by name and by rid.
+pub struct Owner {
+    pub alt_path: String,
+    pub rid: String,
 }
 
 impl Answer {
@@ -235,7 +256,17 @@ impl Answer {
         let mut headers = HeaderMap::with_capacity(HEADERS_CAPACITY);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(GATEWAY_VERSION, service.gateway_version.clone());
-        Answer { status, headers, body: Bytes::new(), charge_ru: 0.0, substatus: 0 }
+        Answer {
+            status,
+            headers,
+            body: Bytes::new(),
+            charge_ru: 0.0,
+            substatus: 0,
+            at: None,
+            tells_session: true,
+            owner: None,
+            charged: false,
+        }
     }
 
     /// An answer of a partition or of the catalog.
@@ -258,8 +289,8 @@ impl Answer {
     }
 
     pub fn charge(mut self, charge_ru: f64) -> Answer {
-        self.headers.insert(REQUEST_CHARGE, short(|text| push_charge(text, charge_ru)));
         self.charge_ru = charge_ru;
+        self.charged = true;
         self
     }
 
@@ -269,15 +300,20 @@ impl Answer {
     }
 
     pub fn at(mut self, at: At) -> Answer {
+        self.at = Some(at);
+        self
+    }
+
+    fn write_position(&mut self, at: At, vector_sessions: bool) {
         let lsn = number(at.lsn);
         for name in [LLSN, GLOBAL_COMMITTED_LSN, QUORUM_ACKED_LSN, QUORUM_ACKED_LLSN] {
             self.headers.insert(name, lsn.clone());
         }
         self.headers.insert(LSN, lsn);
-        // Clients take the token of any answer about a container for one of its ranges. A position of the catalog would
-        // make them ask that range for changes that it will never have, so there it says that nothing was seen.
-        let seen = if at.of_catalog { 0 } else { at.lsn };
-        self.headers.insert(SESSION_TOKEN, session::header(at.range.unwrap_or(0), seen));
+        if self.tells_session {
+            let token = session::header(at.range.unwrap_or(0), at.seen(), vector_sessions);
+            self.headers.insert(SESSION_TOKEN, token);
+        }
         match at.range {
             Some(0) => self.headers.insert(RANGE_ID, RANGE_ZERO),
             Some(range) => self.headers.insert(RANGE_ID, number(u64::from(range))),
@@ -288,13 +324,11 @@ impl Answer {
             self.headers.insert(ITEM_LSN, item_lsn.clone());
             self.headers.insert(ITEM_LLSN, item_lsn);
         }
-        self
     }
 
     /// The owner of what was asked for, by name and by rid.
-    pub fn owner(mut self, alt_path: &str, rid: &str) -> Answer {
-        self.headers.insert(ALT_CONTENT_PATH, text_value(alt_path));
-        self.headers.insert(CONTENT_PATH, text_value(rid));
+    pub fn owner(mut self, alt_path: String, rid: &str) -> Answer {
+        self.owner = Some(Owner { alt_path, rid: rid.to_owned() });
         self
     }
 
@@ -307,7 +341,24 @@ impl Answer {
         self
     }
 
-    pub fn finish(mut self, activity: Option<&HeaderValue>, started: Instant) -> Response<Bytes> {
+    /// The answer over HTTP. `vector_sessions`: whether its client knows session tokens of today's form.
+    pub fn finish(
+        mut self,
+        activity: Option<&HeaderValue>,
+        started: Instant,
+        vector_sessions: bool,
+    ) -> Response<Bytes> {
+        if let Some(at) = self.at {
+            self.write_position(at, vector_sessions);
+        }
+        if self.charged {
+            let charge_ru = self.charge_ru;
+            self.headers.insert(REQUEST_CHARGE, short(|text| push_charge(text, charge_ru)));
+        }
+        if let Some(owner) = &self.owner {
+            self.headers.insert(ALT_CONTENT_PATH, text_value(&owner.alt_path));
+            self.headers.insert(CONTENT_PATH, text_value(&owner.rid));
+        }
         if let Some(activity) = activity {
             self.headers.insert(ACTIVITY_ID, activity.clone());
         }
@@ -346,15 +397,16 @@ mod tests {
         let service = ServiceHeaders::new("1");
         let at = At { item_lsn: Some(7), ..At::range(3, 42) };
         let answer = Answer::new(StatusCode::OK, &service).at(at).charge(1.0);
+        let answer = answer.finish(None, Instant::now(), true);
         for (name, want) in [
             ("lsn", "42"),
             ("x-ms-session-token", "3:-1#42"),
             ("x-ms-item-lsn", "7"),
             ("x-ms-request-charge", "1"),
         ] {
-            assert_eq!(answer.headers[name], want, "{name}");
+            assert_eq!(answer.headers()[name], want, "{name}");
         }
-        assert_eq!(answer.headers["x-ms-documentdb-partitionkeyrangeid"], "3");
+        assert_eq!(answer.headers()["x-ms-documentdb-partitionkeyrangeid"], "3");
     }
 
     #[test]
@@ -363,11 +415,11 @@ mod tests {
         for sent in 0..1 << names.len() {
             let chosen = names.iter().enumerate().filter(|(at, _)| sent >> at & 1 == 1);
             let headers: HeaderMap = chosen.map(|(_, name)| (name.clone(), NO_CACHE)).collect();
-            let filter = Sent::of(&headers);
+            let filter = Sent::of(headers.keys());
             assert!(headers.keys().all(|name| filter.may_have(name)), "{headers:?}");
         }
         let usual: HeaderMap = [(PARTITION_KEY, NO_CACHE), (IS_UPSERT, NO_CACHE)].into_iter().collect();
-        let filter = Sent::of(&usual);
+        let filter = Sent::of(usual.keys());
         let absent = [SESSION_TOKEN, CONSISTENCY_LEVEL, PRE_TRIGGERS, POST_TRIGGERS, PREFER, PRIORITY_LEVEL];
         assert!(absent.iter().filter(|name| filter.may_have(name)).count() <= 1, "it does filter");
     }
@@ -386,8 +438,9 @@ mod tests {
     #[test]
     fn the_catalog_names_no_range() {
         let answer = Answer::new(StatusCode::OK, &ServiceHeaders::new("1")).at(At::catalog(5));
-        assert!(!answer.headers.contains_key(RANGE_ID));
-        assert_eq!(answer.headers[SESSION_TOKEN], "0:-1#0");
+        let answer = answer.finish(None, Instant::now(), true);
+        assert!(!answer.headers().contains_key(RANGE_ID));
+        assert_eq!(answer.headers()[SESSION_TOKEN], "0:-1#0");
     }
 
     #[test]

@@ -48,9 +48,9 @@ pub async fn read(context: &Context<'_>) -> Result<Answer> {
             let at = place_of(&target, &key, &error);
             let answer = answer(context, &target, StatusCode::NOT_MODIFIED, at, error.charge_ru);
             // The client's own etag is the current one, or the item would have been sent.
-            let known = context.headers.get(IF_NONE_MATCH).filter(|etag| etag.as_bytes() != b"*");
+            let known = context.text(IF_NONE_MATCH).filter(|etag| *etag != "*");
             Ok(match known {
-                Some(etag) => answer.set(ETAG, etag.clone()),
+                Some(etag) => answer.etag(etag),
                 None => answer,
             })
         }
@@ -170,7 +170,7 @@ pub fn answer(context: &Context<'_>, target: &Target, status: StatusCode, at: At
         .answer(status)
         .at(at)
         .charge(charge_ru)
-        .owner(&target.alt_path(), target.rid.as_str())
+        .owner(target.alt_path(), target.rid.as_str())
         .set(quota.0, quota.1)
         .set(usage.0, usage.1)
 }

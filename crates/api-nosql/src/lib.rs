@@ -21,9 +21,11 @@
 mod access;
 mod account;
 mod actions;
+mod addresses;
 mod admin;
 mod attachments;
 mod auth;
+mod barriers;
 mod batch;
 mod binary_json;
 mod body;
@@ -39,6 +41,7 @@ mod encryption_keys;
 mod errors;
 mod faults;
 mod feed;
+mod fields;
 #[doc(hidden)]
 pub mod fuzzing;
 mod generation;
@@ -59,6 +62,7 @@ mod request_budget;
 mod request_class;
 mod resource_feed;
 mod rid;
+mod rntbd;
 mod routes;
 mod scope;
 mod scripts;
@@ -76,4 +80,5 @@ pub use config::{
     REQUEST_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
+pub use rntbd::{DirectApi, tokens_page};
 pub use service::{BODY_BYTES_MAX, Service};

@@ -233,7 +233,7 @@ impl<'a> Issuer<'a> {
 
 fn owned(answer: Answer, database: &Database, user: &User) -> Answer {
     answer
-        .owner(&format!("dbs/{}/users/{}", database.name, user.name), &user_rid(database.number, user.number))
+        .owner(format!("dbs/{}/users/{}", database.name, user.name), &user_rid(database.number, user.number))
         .set(headers::RESOURCE_QUOTA, headers::text_value(&format!("permissions={PERMISSIONS_MAX};")))
         .set(
             headers::RESOURCE_USAGE,

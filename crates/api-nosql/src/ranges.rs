@@ -25,7 +25,7 @@ pub fn list(context: &Context<'_>) -> Result<Answer> {
     let at = At::catalog(context.catalog_at().lsn);
     let known = context.text(IF_NONE_MATCH) == Some(etag.as_str());
     let status = if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-    let answer = context.answer(status).at(at).etag(&etag).owner(&target.alt_path(), target.rid.as_str());
+    let answer = context.answer(status).at(at).etag(&etag).owner(target.alt_path(), target.rid.as_str());
     if known {
         return Ok(answer.set(headers::ITEM_COUNT, HeaderValue::from_static("0")));
     }

@@ -23,7 +23,8 @@ pub fn class(context: &Context<'_>) -> Result<RequestClass> {
             _ => return Err(invalid("x-ms-cosmos-throughput-bucket", text)),
         },
     };
-    let reads_twice = consistency::level(context)?.reads_twice();
+    // A client of the direct protocol asks two replicas by itself, and adds up what both charge.
+    let reads_twice = consistency::level(context)?.reads_twice() && context.direct.is_none();
     Ok(RequestClass { low_priority, bucket, reads_twice })
 }
 

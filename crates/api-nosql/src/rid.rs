@@ -138,6 +138,11 @@ impl MediaId {
     }
 }
 
+/// The text of a rid that came as bytes. Long ones are no rid of ours, and need not be written.
+pub fn text_of(bytes: &[u8]) -> String {
+    RID.encode(&bytes[..bytes.len().min(RID_BYTES_MAX)])
+}
+
 pub fn offer_rid(number: u32) -> String {
     RID.encode(&number.to_be_bytes()[1..])
 }

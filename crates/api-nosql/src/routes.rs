@@ -11,15 +11,16 @@
 //! POST /dbs/d/colls/c/docs      ->  Resource::Items, ids [d, c]        signed as type docs,  link dbs/d/colls/c
 //! ```
 //!
-//! What a path cannot be turned into is the service's "Request url is invalid."; what it can be turned into but
-//! this server does not offer yet is `Resource::Absent` with the keyword, see the table in `compat_table`.
+//! What a path cannot be turned into is the service's "Request url is invalid."
 
 use std::borrow::Cow;
 
+use http::Uri;
 use orrery_engine::ScriptKind;
 use orrery_model::Epk;
 use percent_encoding::percent_decode_str;
 
+use crate::addresses;
 use crate::rid::{ContainerRid, MediaId, ascii, database_rid};
 
 /// No route is deeper than `dbs/{}/colls/{}/docs/{}/attachments/{}`.
@@ -59,10 +60,10 @@ pub enum Resource {
     Media,
     Scripts(ScriptKind),
     Script(ScriptKind),
-    /// A kind of resource that the service has and this server does not offer yet.
-    Absent {
-        keyword: &'static str,
-    },
+    /// Replica addresses of a container's partitions.
+    Addresses,
+    /// Those of the catalog.
+    CatalogAddresses,
 }
 
 /// A path taken apart.
@@ -77,6 +78,7 @@ pub struct Path<'a> {
     pub media_epk: Option<Box<Epk>>,
     segments: [Cow<'a, str>; SEGMENTS_MAX],
     length: usize,
+    /// As it was sent; empty where the path was not sent as text.
     raw: &'a str,
 }
 
@@ -99,8 +101,10 @@ const ROUTES: &[(&[&str], Resource, Resource)] = &[
     (&["dbs", "colls", "triggers"], scripts(ScriptKind::Trigger), script(ScriptKind::Trigger)),
     (&["dbs", "colls", "udfs"], scripts(ScriptKind::Function), script(ScriptKind::Function)),
     (&["dbs", "clientencryptionkeys"], Resource::EncryptionKeys, Resource::EncryptionKey),
-    (&["addresses"], absent("addresses"), absent("addresses")),
 ];
+
+/// The keyword of addresses. What they are of is in the query, and so is what clients sign.
+const ADDRESSES: &str = "addresses";
 
 /// The keyword of media, and their type in signatures.
 const MEDIA: &str = "media";
@@ -114,10 +118,6 @@ const fn scripts(kind: ScriptKind) -> Resource {
 
 const fn script(kind: ScriptKind) -> Resource {
     Resource::Script(kind)
-}
-
-const fn absent(keyword: &'static str) -> Resource {
-    Resource::Absent { keyword }
 }
 
 impl<'a> Path<'a> {
@@ -145,6 +145,23 @@ impl<'a> Path<'a> {
         Ok(Path { resource, resource_type, feed, media_epk: None, segments, length, raw: trimmed })
     }
 
+    /// The path that a URI names. Only addresses are named by more than the path of the URI: they have the ids, and the
+    /// signature, of what they are wanted for.
+    pub fn of_uri(uri: &'a Uri) -> Result<Path<'a>, InvalidPath> {
+        if uri.path().trim_matches('/') != ADDRESSES {
+            return Path::parse(uri.path());
+        }
+        let wanted = addresses::resolved_for(uri.query().unwrap_or("")).ok_or(InvalidPath)?;
+        let path = Path::parse(&wanted)?;
+        let resource = match path.segments.get(2).is_some_and(|keyword| keyword == "colls") && path.ids() >= 2
+        {
+            true => Resource::Addresses,
+            false => Resource::CatalogAddresses,
+        };
+        let segments = path.segments.map(|segment| Cow::Owned(segment.into_owned()));
+        Ok(Path { resource, segments, media_epk: path.media_epk, raw: "", ..path })
+    }
+
     /// Media have the path of their attachment, by rids. That is also what clients sign.
     fn of_media(media: MediaId, raw: &'a str) -> Path<'a> {
         let container = ContainerRid::new(media.database, media.container);
@@ -170,6 +187,24 @@ impl<'a> Path<'a> {
         }
     }
 
+    /// The path of what is named by keywords and ids, as clients of the direct protocol do. An id may be anything but
+    /// empty. The last keyword alone is a feed.
+    pub fn of_names(keywords: &[&'static str], ids: &[Cow<'a, str>]) -> Result<Path<'a>, InvalidPath> {
+        let mut segments: [Cow<'a, str>; SEGMENTS_MAX] = Default::default();
+        let length = keywords.len() + ids.len();
+        if length > SEGMENTS_MAX || ids.iter().any(|id| id.is_empty()) {
+            return Err(InvalidPath);
+        }
+        for (n, keyword) in keywords.iter().enumerate() {
+            segments[2 * n] = Cow::Borrowed(keyword);
+        }
+        for (n, id) in ids.iter().enumerate() {
+            segments[2 * n + 1] = id.clone();
+        }
+        let (resource, resource_type, feed) = resolve(&segments[..length])?;
+        Ok(Path { resource, resource_type, feed, media_epk: None, segments, length, raw: "" })
+    }
+
     /// The n-th id of the path: 0 the database or offer, 1 the container or user, 2 the item or permission.
     pub fn id(&self, n: usize) -> &str {
         let at = n * 2 + 1;
@@ -189,8 +224,9 @@ impl<'a> Path<'a> {
     }
 
     /// The same as it was sent. Some clients sign what they send instead of what they mean.
-    pub fn raw_link(&self) -> String {
-        self.raw.split('/').take(self.link_length()).collect::<Vec<_>>().join("/")
+    pub fn raw_link(&self) -> Option<String> {
+        let raw = (!self.raw.is_empty()).then_some(self.raw)?;
+        Some(raw.split('/').take(self.link_length()).collect::<Vec<_>>().join("/"))
     }
 
     /// The last id, lower-cased: what a client signs when it addresses resources by rid.
@@ -333,7 +369,7 @@ mod tests {
         check("//dbs", Resource::Databases, &[], "dbs", "");
         check("//dbs/d/colls/c/docs/i/", Resource::Item, &["d", "c", "i"], "docs", "dbs/d/colls/c/docs/i");
         check("///offers/AbCd", Resource::Offer, &["AbCd"], "offers", "offers/AbCd");
-        assert_eq!(Path::parse("//dbs/a%20b").unwrap().raw_link(), "dbs/a%20b");
+        assert_eq!(Path::parse("//dbs/a%20b").unwrap().raw_link().as_deref(), Some("dbs/a%20b"));
         for empty_id in ["/dbs//colls", "//dbs//colls", "/dbs/d//colls", "/dbs/d/colls//docs"] {
             assert!(Path::parse(empty_id).is_err(), "{empty_id}");
         }
@@ -349,7 +385,7 @@ mod tests {
             "dbs/d/colls/c/docs/a/b c",
         );
         check("/dbs/%E4%BD%A0", Resource::Database, &["你"], "dbs", "dbs/你");
-        assert_eq!(Path::parse("/dbs/a%20b").unwrap().raw_link(), "dbs/a%20b");
+        assert_eq!(Path::parse("/dbs/a%20b").unwrap().raw_link().as_deref(), Some("dbs/a%20b"));
         assert!(Path::parse("/dbs/%FF").is_err(), "not UTF-8");
     }
 

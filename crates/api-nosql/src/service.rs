@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LOCATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
+use orrery_budget::Budget;
 use orrery_engine::access::{Limits, Principal};
 use orrery_engine::faults::{Asked, Effect, LostHalf};
 use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, ResultCache};
@@ -29,16 +30,18 @@ use crate::auth::{Authorizer, Claim};
 use crate::config::ServiceConfig;
 use crate::errors::{ApiError, Plane, RequestFacts, Result, URL_INVALID, Voice, substatus};
 use crate::faults;
+use crate::fields::Fields;
 use crate::generation::ClientGeneration;
-use crate::headers::{self, Answer, At, Sent, ServiceHeaders};
+use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::host::Host;
 use crate::request_budget::RequestBudget;
 use crate::rid::ContainerRid;
-use crate::routes::{OWN_TYPE, Path, Resource};
+use crate::routes::{OWN_TYPE, Path};
 use crate::scripts::{self, ScriptHost};
 use crate::{
-    account, admin, attachments, batch, changes, conflicts, containers, databases, encryption_keys, feed,
-    items, media, offers, partition_key_delete, permissions, query, ranges, scope, session, splits, users,
+    account, addresses, admin, attachments, barriers, batch, changes, conflicts, containers, databases,
+    encryption_keys, feed, items, media, offers, partition_key_delete, permissions, query, ranges, scope,
+    splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -99,8 +102,7 @@ pub(crate) struct Context<'a> {
     /// What the caller may not touch although the action is permitted. Applied in `scope`.
     pub limits: &'a Limits,
     pub path: &'a Path<'a>,
-    pub headers: &'a HeaderMap,
-    pub sent: Sent,
+    pub fields: Fields<'a>,
     /// What the client's version of the protocol knows.
     pub generation: ClientGeneration,
     pub uri: &'a Uri,
@@ -108,6 +110,39 @@ pub(crate) struct Context<'a> {
     /// Memory, time and patience of the request; made by the first who asks.
     pub budget: RequestBudget<'a>,
     pub body: &'a Bytes,
+    /// What a client of the direct protocol believes.
+    pub direct: Option<&'a Direct<'a>>,
+}
+
+/// A request that was decoded, whichever protocol brought it.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub action: Action,
+    pub method: &'a Method,
+    pub path: &'a Path<'a>,
+    pub fields: Fields<'a>,
+    pub generation: ClientGeneration,
+    pub uri: &'a Uri,
+    pub connection: &'a Connection,
+    pub body: &'a Bytes,
+    pub direct: Option<&'a Direct<'a>>,
+    pub started: Instant,
+    pub now_ms: u64,
+}
+
+/// What is left of a request beside its answer.
+#[derive(Default)]
+pub(crate) struct Performed {
+    pub budget: Option<Budget>,
+    pub fault: Option<orrery_api::Fault>,
+}
+
+/// What a client of the direct protocol believes about the container that it asks: it resolves names by itself, and remembers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Direct<'a> {
+    pub container_rid: Option<&'a str>,
+    /// The range whose address it uses.
+    pub range: Option<u32>,
 }
 
 impl Service {
@@ -143,10 +178,10 @@ impl Service {
         let (parts, body) = request.into_parts();
         let activity = self.activity(&parts.headers);
         let generation = ClientGeneration::of(&parts.headers);
-        let path = Path::parse(parts.uri.path());
+        let fields = Fields::of_headers(&parts.headers);
+        let path = Path::of_uri(&parts.uri);
         let mut operation = "invalid";
-        let mut injected = None;
-        let mut budget = None;
+        let mut performed = Performed::default();
         let outcome = match &path {
             _ if parts.method == Method::OPTIONS => {
                 Err(ApiError::new(StatusCode::FORBIDDEN, Voice::Silent, "Forbidden"))
@@ -154,73 +189,82 @@ impl Service {
             Err(_) => Err(ApiError::refused(URL_INVALID)),
             Ok(path) => match actions::decide(path.resource, &parts.method, &parts.headers) {
                 // Which verbs a resource has is no secret, but who asks must be known before anything else is said.
-                Err(error) => {
-                    self.recognise(&parts.method, path, &parts.headers, now_ms).and_then(|_| Err(error))
-                }
+                Err(error) => self.recognise(&parts.method, path, fields, now_ms).and_then(|_| Err(error)),
                 Ok(action) => {
                     operation = action.name();
-                    match self.admit(action, &parts.method, path, &parts.headers, now_ms).await {
-                        Err(error) => Err(error),
-                        Ok((principal, limits)) => {
-                            let deadline = started.checked_add(self.config.request_time);
-                            let context = Context {
-                                service: self,
-                                action,
-                                principal: &principal,
-                                limits: &limits,
-                                path,
-                                headers: &parts.headers,
-                                sent: Sent::of(&parts.headers),
-                                generation,
-                                uri: &parts.uri,
-                                connection,
-                                budget: RequestBudget::new(&self.config.memory, deadline, &connection.client),
-                                body: &body,
-                            };
-                            let key = || scope::header_key(&context).ok();
-                            let asked = Asked {
-                                operation,
-                                reads: action.is_read(),
-                                database: path.id(0),
-                                container: path.id(1),
-                            };
-                            let fault = match path.resource_type {
-                                OWN_TYPE => None,
-                                _ => self.account.faults().meet(asked, key),
-                            };
-                            injected = fault.as_ref().map(|fault| orrery_api::Fault {
-                                rule: fault.rule.clone(),
-                                delay: fault.delay,
-                                drop: matches!(fault.effect, Effect::Lost(_)),
-                            });
-                            let outcome = match fault.map(|fault| fault.effect) {
-                                Some(Effect::Answer(answer)) => Err(faults::error(&answer)),
-                                // Nobody will see it.
-                                Some(Effect::Lost(LostHalf::Request)) => {
-                                    Ok(Answer::gateway(StatusCode::OK, &self.headers))
-                                }
-                                _ => dispatch(&context).await,
-                            };
-                            budget = context.budget.made().cloned();
-                            outcome
-                        }
-                    }
+                    let wanted = Wanted {
+                        action,
+                        method: &parts.method,
+                        path,
+                        fields,
+                        generation,
+                        uri: &parts.uri,
+                        connection,
+                        body: &body,
+                        direct: None,
+                        started,
+                        now_ms,
+                    };
+                    self.perform(&wanted, &mut performed).await
                 }
             },
         };
-        let mut answer = match outcome {
+        let answer = match outcome {
             Ok(answer) => answer,
-            Err(error) => self.render(&error, &activity, &parts.uri, now_ms),
+            Err(error) => self.render(&error, &activity, parts.uri.path(), now_ms),
         };
-        if !generation.has_vector_sessions() {
-            session::simplify(&mut answer.headers);
-        }
         // The account and query plans are answered without an activity, as on the service.
         let named = !(answer.status.is_success() && matches!(operation, "read_account" | "plan_query"));
-        let mut answered = finish(answer, operation, named.then_some(&activity), &parts, connection, started);
-        answered.budget = budget;
-        answered.summary.fault = injected;
+        let mut answered =
+            finish(answer, operation, named.then_some(&activity), &parts, generation, connection, started);
+        answered.budget = performed.budget;
+        answered.summary.fault = performed.fault;
         answered
+    }
+
+    /// Does what a request wants, if whoever asks may have it.
+    pub(crate) async fn perform(&self, wanted: &Wanted<'_>, performed: &mut Performed) -> Result<Answer> {
+        let Wanted { action, method, path, fields, now_ms, .. } = *wanted;
+        let (principal, limits) = self.admit(action, method, path, fields, now_ms).await?;
+        let deadline = wanted.started.checked_add(self.config.request_time);
+        let context = Context {
+            service: self,
+            action,
+            principal: &principal,
+            limits: &limits,
+            path,
+            fields,
+            generation: wanted.generation,
+            uri: wanted.uri,
+            connection: wanted.connection,
+            budget: RequestBudget::new(&self.config.memory, deadline, &wanted.connection.client),
+            body: wanted.body,
+            direct: wanted.direct,
+        };
+        let key = || scope::header_key(&context).ok();
+        let asked = Asked {
+            operation: action.name(),
+            reads: action.is_read(),
+            database: path.id(0),
+            container: path.id(1),
+        };
+        let fault = match path.resource_type {
+            OWN_TYPE => None,
+            _ => self.account.faults().meet(asked, key),
+        };
+        performed.fault = fault.as_ref().map(|fault| orrery_api::Fault {
+            rule: fault.rule.clone(),
+            delay: fault.delay,
+            drop: matches!(fault.effect, Effect::Lost(_)),
+        });
+        let outcome = match fault.map(|fault| fault.effect) {
+            Some(Effect::Answer(answer)) => Err(faults::error(&answer)),
+            // Nobody will see it.
+            Some(Effect::Lost(LostHalf::Request)) => Ok(Answer::gateway(StatusCode::OK, &self.headers)),
+            _ => dispatch(&context).await,
+        };
+        performed.budget = context.budget.made().cloned();
+        outcome
     }
 
     /// The refusal of a request that can be refused without its body, in the same words: nobody who is not known keeps the
@@ -230,21 +274,23 @@ impl Service {
         let started = Instant::now();
         let now_ms = self.account.env().now_ms();
         let (method, headers) = (&parts.method, &parts.headers);
+        let fields = Fields::of_headers(headers);
         let mut operation = "invalid";
-        let admitted = match Path::parse(parts.uri.path()) {
+        let admitted = match Path::of_uri(&parts.uri) {
             Err(_) => Err(ApiError::refused(URL_INVALID)),
             Ok(path) => match actions::decide(path.resource, method, headers) {
-                Err(error) => self.recognise(method, &path, headers, now_ms).and(Err(error)),
+                Err(error) => self.recognise(method, &path, fields, now_ms).and(Err(error)),
                 Ok(action) => {
                     operation = action.name();
-                    at_once(pin!(self.admit(action, method, &path, headers, now_ms)))?.map(drop)
+                    at_once(pin!(self.admit(action, method, &path, fields, now_ms)))?.map(drop)
                 }
             },
         };
         let error = admitted.err()?;
         let activity = self.activity(headers);
-        let answer = self.render(&error, &activity, &parts.uri, now_ms);
-        Some(finish(answer, operation, Some(&activity), parts, connection, started))
+        let answer = self.render(&error, &activity, parts.uri.path(), now_ms);
+        let generation = ClientGeneration::of(headers);
+        Some(finish(answer, operation, Some(&activity), parts, generation, connection, started))
     }
 
     /// The server's way to run what may take long.
@@ -256,24 +302,24 @@ impl Service {
         &self,
         method: &Method,
         path: &Path<'_>,
-        headers: &HeaderMap,
+        fields: Fields<'_>,
         now_ms: u64,
     ) -> Result<Principal> {
-        self.authorizer.recognise(&Claim { method, path, headers, now_ms })
+        self.authorizer.recognise(&Claim { method, path, fields, now_ms })
     }
 
     /// Who asks, and within which limits.
-    async fn admit(
+    pub(crate) async fn admit(
         &self,
         action: Action,
         method: &Method,
         path: &Path<'_>,
-        headers: &HeaderMap,
+        fields: Fields<'_>,
         now_ms: u64,
     ) -> Result<(Principal, Limits)> {
-        let principal = self.recognise(method, path, headers, now_ms)?;
+        let principal = self.recognise(method, path, fields, now_ms)?;
         let limits =
-            access::permit(&self.account, &principal, &access::Request { action, path, headers }).await?;
+            access::permit(&self.account, &principal, &access::Request { action, path, fields }).await?;
         Ok((principal, limits))
     }
 
@@ -297,7 +343,7 @@ impl Service {
         uuid::Builder::from_random_bytes(random).into_uuid()
     }
 
-    fn render(&self, error: &ApiError, activity: &HeaderValue, uri: &Uri, now_ms: u64) -> Answer {
+    pub(crate) fn render(&self, error: &ApiError, activity: &HeaderValue, uri: &str, now_ms: u64) -> Answer {
         if let Some(cause) = &error.cause {
             tracing::warn!(status = error.status.as_u16(), message = %error.message, cause = %cause, "request failed");
         }
@@ -313,7 +359,7 @@ impl Service {
             }
         };
         if error.status == StatusCode::TOO_MANY_REQUESTS {
-            answer.headers.remove(headers::SESSION_TOKEN);
+            answer.tells_session = false;
         }
         if let Some(charge_ru) = error.charge_ru {
             answer = answer.charge(charge_ru);
@@ -333,7 +379,7 @@ impl Service {
         }
         let facts = RequestFacts {
             activity: activity.to_str().unwrap_or_default(),
-            uri: uri.path(),
+            uri,
             version: &self.config.version,
             started: httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now_ms)),
         };
@@ -355,12 +401,13 @@ fn finish(
     operation: &'static str,
     activity: Option<&HeaderValue>,
     parts: &http::request::Parts,
+    generation: ClientGeneration,
     connection: &Connection,
     started: Instant,
 ) -> Answered {
     let summary =
         Summary { operation, substatus: answer.substatus, charge_ru: answer.charge_ru, fault: None };
-    let mut response = answer.finish(activity, started);
+    let mut response = answer.finish(activity, started, generation.has_vector_sessions());
     if parts.method != Method::POST {
         response.headers_mut().insert(CONTENT_LOCATION, location(parts, connection));
     }
@@ -441,7 +488,10 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::DeleteAttachment => attachments::delete(context).await,
         Action::ReadMedia => media::read(context),
         Action::ReplaceMedia => media::replace(context).await,
-        Action::ReadAbsent | Action::WriteAbsent => Err(absent(context)),
+        Action::ReadAddresses => addresses::of_container(context),
+        Action::ReadCatalogAddresses => addresses::of_catalog(context),
+        Action::HeadContainer => barriers::container(context),
+        Action::HeadCatalog => Ok(barriers::catalog(context)),
     }
 }
 
@@ -465,14 +515,6 @@ async fn unhurried<T: Send>(
     .await
 }
 
-fn absent(context: &Context<'_>) -> ApiError {
-    let keyword = match context.path.resource {
-        Resource::Absent { keyword } => keyword,
-        _ => context.path.resource_type,
-    };
-    ApiError::refused(format!("Resources of type '{keyword}' are not supported by this server."))
-}
-
 /// The address of what was asked for, as the client wrote it.
 fn location(parts: &http::request::Parts, connection: &Connection) -> HeaderValue {
     let host = match (parts.headers.get(HOST), parts.uri.authority()) {
@@ -491,14 +533,11 @@ fn location(parts: &http::request::Parts, connection: &Connection) -> HeaderValu
 impl<'a> Context<'a> {
     /// A header as text; headers that are not UTF-8 count as absent.
     pub fn text(&self, name: HeaderName) -> Option<&'a str> {
-        if !self.sent.may_have(&name) {
-            return None;
-        }
-        std::str::from_utf8(self.headers.get(name)?.as_bytes()).ok()
+        self.fields.text(&name)
     }
 
     pub fn flag(&self, name: HeaderName) -> bool {
-        self.sent.may_have(&name) && actions::flag(self.headers, name)
+        self.fields.flag(&name)
     }
 
     /// Runs what may take long where it holds up nobody. Handing over costs as much as a short query, so whoever can tell
@@ -540,8 +579,15 @@ impl<'a> Context<'a> {
     /// The same for requests about what is inside: a client that remembers an earlier container of the same name is
     /// told so.
     pub fn container_inside(&self) -> Result<Target> {
-        let container = self.container()?;
+        let container = match (self.container(), self.direct) {
+            (Err(error), Some(_)) if error.status == StatusCode::NOT_FOUND => return Err(stale_name()),
+            (found, _) => found?,
+        };
         let rid = ContainerRid::new(container.database().number, container.number());
+        let believed = self.direct.and_then(|direct| direct.container_rid);
+        if believed.is_some_and(|believed| believed != rid.as_str()) {
+            return Err(stale_name());
+        }
         if let Some(intended) = self.text(headers::INTENDED_RID)
             && intended != rid.as_str()
         {
@@ -559,6 +605,17 @@ impl<'a> Context<'a> {
     pub fn content_type(&self) -> &'a str {
         self.text(CONTENT_TYPE).unwrap_or("")
     }
+}
+
+/// Clients of the direct protocol resolve names themselves, and must be told when one has come to mean something else.
+fn stale_name() -> ApiError {
+    ApiError::new(
+        StatusCode::GONE,
+        Voice::Partition,
+        "The container that the request was meant for is not the one that has its name now.",
+    )
+    .charge(0.0)
+    .substatus(substatus::NAME_STALE)
 }
 
 /// A container that a request goes into.
@@ -603,5 +660,5 @@ fn plain(status: StatusCode, message: &str, retry_after_ms: Option<u64>) -> Resp
     let error = ApiError::new(status, Voice::Partition, message);
     let facts =
         RequestFacts { activity: "", uri: "", version: env!("CARGO_PKG_VERSION"), started: String::new() };
-    answer.body(error.body(&facts)).finish(None, Instant::now())
+    answer.body(error.body(&facts)).finish(None, Instant::now(), true)
 }

@@ -5,13 +5,12 @@
 //! of them, or several joined by commas; the vector form `{range}:{version}#{lsn}#{region}={lsn}` that clients may have kept
 //! from elsewhere is understood as well, and every form is read from every client.
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 
-use crate::headers::SESSION_TOKEN;
 use crate::write::push_u64;
 
-/// What stands between the range and the LSN of a token that this server writes.
-const VECTOR: &[u8] = b":-1#";
+/// What stands before the LSN of a token that this server writes.
+const VECTOR: &[u8] = b"-1#";
 
 /// A container has fewer ranges than this; a longer list is refused before it is parsed.
 const TOKENS_MAX: usize = 10_000;
@@ -55,25 +54,21 @@ fn parse_lsn(text: &str) -> Result<u64, InvalidToken> {
     if text == "-1" { Ok(0) } else { text.parse::<u64>().map_err(|_| InvalidToken) }
 }
 
-pub fn header(range: u32, lsn: u64) -> HeaderValue {
+/// The token of an answer; `vector`: in the form of today, which clients of earlier times do not know.
+pub fn header(range: u32, lsn: u64, vector: bool) -> HeaderValue {
     crate::headers::short(|text| {
         push_u64(text, u64::from(range));
-        text.extend_from_slice(VECTOR);
-        push_u64(text, lsn);
+        text.push(b':');
+        push_state(text, lsn, vector);
     })
 }
 
-/// Turns the token of an answer into the form that clients older than the vector form know.
-pub fn simplify(headers: &mut HeaderMap) {
-    let Some(token) = headers.get_mut(SESSION_TOKEN) else { return };
-    let text = token.as_bytes();
-    if let Some(at) = text.windows(VECTOR.len()).position(|part| part == VECTOR) {
-        let (range, lsn) = (&text[..=at], &text[at + VECTOR.len()..]);
-        *token = crate::headers::short(|simple| {
-            simple.extend_from_slice(range);
-            simple.extend_from_slice(lsn);
-        });
+/// What a token says about its range.
+pub fn push_state(text: &mut Vec<u8>, lsn: u64, vector: bool) {
+    if vector {
+        text.extend_from_slice(VECTOR);
     }
+    push_u64(text, lsn);
 }
 
 #[cfg(test)]
@@ -106,20 +101,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        assert_eq!(header(4, 99), "4:-1#99");
+        assert_eq!(header(4, 99, true), "4:-1#99");
         assert_eq!(parse("4:-1#99"), Ok(vec![(4, 99)]));
     }
 
     #[test]
     fn the_simple_form_says_the_same() {
-        let mut headers = HeaderMap::new();
-        simplify(&mut headers);
-        assert!(headers.is_empty());
-        headers.insert(SESSION_TOKEN, header(4, 99));
-        for _ in 0..2 {
-            simplify(&mut headers);
-            assert_eq!(headers[SESSION_TOKEN], "4:99");
-        }
+        assert_eq!(header(4, 99, false), "4:99");
         assert_eq!(parse("4:99"), parse("4:-1#99"));
     }
 }

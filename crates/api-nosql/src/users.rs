@@ -102,7 +102,7 @@ fn one(context: &Context<'_>, status: StatusCode, database: &Database, user: &Us
 
 fn owned(answer: Answer, database: &Database) -> Answer {
     answer
-        .owner(&format!("dbs/{}", database.name), &database_rid(database.number))
+        .owner(format!("dbs/{}", database.name), &database_rid(database.number))
         .set(headers::RESOURCE_QUOTA, headers::text_value(&format!("users={USERS_MAX};")))
         .set(headers::RESOURCE_USAGE, headers::text_value(&format!("users={};", database.user_count())))
 }

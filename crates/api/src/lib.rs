@@ -22,7 +22,7 @@ pub use client::Client;
 pub use connection::Connection;
 pub use http_api::{Answered, Either, HttpApi};
 pub use refusal::Refusal;
-pub use stream_api::{Attendant, ByteStream, Claim, StreamApi, StreamFuture};
+pub use stream_api::{Attendant, ByteStream, Claim, LongTurn, StreamApi, StreamFuture};
 pub use summary::{Fault, Summary};
 
 /// Runs work that may keep a thread busy for long, such as pages of scans. A server on an event loop makes room for others, and

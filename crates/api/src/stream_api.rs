@@ -44,6 +44,15 @@ pub trait StreamApi: Send + Sync + 'static {
     ) -> StreamFuture<'a>;
 }
 
+/// The right of a request to work for long; given back when dropped.
+pub struct LongTurn(#[allow(dead_code, reason = "held, not read")] Box<dyn Send>);
+
+impl LongTurn {
+    pub fn new(held: impl Send + 'static) -> LongTurn {
+        LongTurn(Box::new(held))
+    }
+}
+
 /// The server's side of a connection that an api serves by itself. A connection without requests in flight counts as
 /// idle, and is ended when it has been so for long.
 pub trait Attendant: Send + Sync {
@@ -51,6 +60,16 @@ pub trait Attendant: Send + Sync {
 
     /// Counts and logs a request. The status is in the words of HTTP: metrics and log show classes of them.
     fn request_ended(&self, summary: &Summary, status: u16, took: Duration);
+
+    /// Waits for the turn of a request that may take long: a connection has a few, the server some more. `None`: there is no
+    /// room, and the request is to be refused.
+    fn long_turn(&self) -> Pin<Box<dyn Future<Output = Option<LongTurn>> + Send + '_>>;
+
+    /// So many bytes of answers wait for the network. A connection that takes none of them for long is ended.
+    fn answer_queued(&self, bytes: usize);
+
+    /// So many of them were taken, or are not waited for any more.
+    fn answer_taken(&self, bytes: usize);
 
     /// Ready when the connection is to end: what is in flight is finished, nothing new is taken.
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

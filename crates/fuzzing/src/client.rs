@@ -53,6 +53,7 @@ impl Client {
             auth_clock_skew_s: 900,
             query_page_time: QUERY_PAGE_TIME_DEFAULT,
             cross_partition,
+            direct_mode: true,
             request_time: REQUEST_TIME_DEFAULT,
             memory: MemoryPool::new(MEMORY_BYTES),
         };

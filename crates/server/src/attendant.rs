@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use orrery_api::{Attendant, ByteStream, Connection, StreamApi, Summary};
+use orrery_api::{Attendant, ByteStream, Connection, LongTurn, StreamApi, Summary};
 use tokio::sync::watch::{Receiver, Sender, channel};
 
 use crate::connection::{Order, Watch};
+use crate::deadline::within;
+use crate::limits::LONG_REQUESTS_WAIT;
 use crate::request_log::Line;
 use crate::transport::Transport;
 
@@ -69,6 +71,27 @@ impl Attendant for Attended {
                 fault: summary.fault.as_ref().map_or("", |fault| &fault.rule),
             });
         }
+    }
+
+    fn long_turn(&self) -> Pin<Box<dyn Future<Output = Option<LongTurn>> + Send + '_>> {
+        Box::pin(async move {
+            let turn = self.watch.turn(true, self.transport.request_timeout).await?;
+            if !self.transport.has_room(&self.watch) {
+                return None;
+            }
+            let wait = Arc::clone(&self.transport.long).acquire_owned();
+            let permit = within(LONG_REQUESTS_WAIT, wait).await?.ok()?;
+            Some(LongTurn::new((turn, permit)))
+        })
+    }
+
+    fn answer_queued(&self, bytes: usize) {
+        self.watch.answer_began(bytes);
+    }
+
+    fn answer_taken(&self, bytes: usize) {
+        self.watch.answer_moved();
+        self.watch.answer_ended(bytes);
     }
 
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

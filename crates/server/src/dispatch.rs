@@ -129,7 +129,7 @@ impl<A: HttpApi> Dispatcher<A> {
             }
             Err(Unreceived::Unwanted(answered)) => return closing(*answered),
         };
-        if long && !self.has_room(watch) {
+        if long && !self.transport.has_room(watch) {
             return self.refuse(Refusal::Overloaded, uri);
         }
         let _turn = match long {
@@ -140,18 +140,6 @@ impl<A: HttpApi> Dispatcher<A> {
             },
         };
         self.handle(Request::from_parts(head, upload.bytes), connection, uri).await
-    }
-
-    /// Whether there is memory for work that may need much, and for its answer. Short work goes on without.
-    fn has_room(&self, watch: &Watch) -> bool {
-        let pool = self.transport.backend.memory();
-        let (limit, connections) = (pool.limit_bytes(), watch.connections());
-        let nearly = |taken: usize, limit: usize| taken > limit / 16 * 15;
-        if nearly(connections.unread_bytes(), limit / 2) {
-            connections.end_longest_unread();
-            return false;
-        }
-        !nearly(pool.taken_bytes(), limit)
     }
 
     /// The response with its body as the network takes it, or a refusal if there is no room for one more unread answer.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use orrery_api::Either;
-use orrery_api_nosql::{AccountKeys, CLOCK_SKEW_S_DEFAULT, OPERATIONS, ScriptLimits, Service, ServiceConfig};
+use orrery_api::{Either, StreamApi};
+use orrery_api_nosql::{
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, DirectApi, OPERATIONS, ScriptLimits, Service, ServiceConfig,
+};
 use orrery_api_table::{TableConfig, TableKeys, TableService};
 use orrery_budget::MemoryPool;
 use orrery_engine::faults::Set;
@@ -16,14 +18,14 @@ use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
 use crate::api::{Apis, Backend, SharedBackend};
 use crate::config::file;
-use crate::config::{Config, Keys};
+use crate::config::{Config, Keys, TlsMode};
 use crate::lengthy;
 use crate::memory;
 use crate::metrics::StoreFigures;
 use crate::partition_metrics;
 
 /// The apis of the main port: tables in path style, under the account's name; everything else is the NoSQL API's.
-pub type MainApi = Either<Arc<TableService>, Service>;
+pub type MainApi = Either<Arc<TableService>, Arc<Service>>;
 
 /// What a server serves.
 pub struct Served {
@@ -67,9 +69,14 @@ pub fn open(config: &Config) -> Result<Served> {
         account.faults().replace(read_faults(path)?);
     }
     let tables = Arc::new(tables);
+    let service = Arc::new(service);
+    let streams: Vec<Arc<dyn StreamApi>> = match config.direct_mode {
+        true => vec![Arc::new(DirectApi(service.clone()))],
+        false => Vec::new(),
+    };
     let limit_bytes = config.memory_limit_bytes;
     Ok(Served {
-        main: Apis::http(Either(tables.clone(), service)),
+        main: Apis { http: Either(tables.clone(), service), streams },
         tables: Apis::http(tables),
         backend: Arc::new(Opened { account, store, memory, limit_bytes }),
     })
@@ -122,6 +129,7 @@ fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceCon
         request_time: config.request_timeout,
         memory,
         cross_partition: config.cross_partition_queries,
+        direct_mode: config.direct_mode && config.tls != TlsMode::Off,
     })
 }
 

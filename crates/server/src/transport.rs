@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::api::SharedBackend;
 use crate::config::{Config, Keys, TlsMode};
-use crate::connection::Connections;
+use crate::connection::{Connections, Watch};
 use crate::hosts::Hosts;
 use crate::limits::LONG_REQUESTS_MAX;
 use crate::log::LogSink;
@@ -32,7 +32,7 @@ pub struct Transport {
     pub(crate) keys: Keys,
     pub(crate) metrics_auth: bool,
     /// Requests that may take long and are being answered.
-    pub(crate) long: Semaphore,
+    pub(crate) long: Arc<Semaphore>,
 }
 
 impl Transport {
@@ -50,7 +50,19 @@ impl Transport {
             hosts: Hosts::new(config),
             keys: config.keys.clone(),
             metrics_auth: config.metrics_auth,
-            long: Semaphore::new(LONG_REQUESTS_MAX),
+            long: Arc::new(Semaphore::new(LONG_REQUESTS_MAX)),
         }
+    }
+
+    /// Whether there is memory for work that may need much, and for its answer. Short work goes on without.
+    pub(crate) fn has_room(&self, watch: &Watch) -> bool {
+        let pool = self.backend.memory();
+        let (limit, connections) = (pool.limit_bytes(), watch.connections());
+        let nearly = |taken: usize, limit: usize| taken > limit / 16 * 15;
+        if nearly(connections.unread_bytes(), limit / 2) {
+            connections.end_longest_unread();
+            return false;
+        }
+        !nearly(pool.taken_bytes(), limit)
     }
 }

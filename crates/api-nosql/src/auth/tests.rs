@@ -2,6 +2,7 @@
 
 use super::*;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderMap;
 use http::HeaderValue;
 
 // 27 April 2017, 00:51:12, the date of the example in the vendor's documentation of this scheme.
@@ -51,7 +52,12 @@ impl Attempt {
             headers.insert(X_MS_DATE, HeaderValue::from_static(date));
         }
         let path = Path::parse(self.path).unwrap();
-        let claim = Claim { method: &self.method, path: &path, headers: &headers, now_ms: self.now_ms };
+        let claim = Claim {
+            method: &self.method,
+            path: &path,
+            fields: Fields::of_headers(&headers),
+            now_ms: self.now_ms,
+        };
         Authorizer::new(&self.keys, 1, 900)
             .recognise(&claim)
             .map_err(|error| (error.status.as_u16(), error.message.clone()))

@@ -50,7 +50,7 @@ pub async fn execute(context: &Context<'_>) -> Result<Answer> {
         .answer(StatusCode::OK)
         .at(items::at(at))
         .charge(charge_ru)
-        .owner(&alt_path, ascii(&rid))
+        .owner(alt_path, ascii(&rid))
         .body(body.into_bytes());
     if let Some((name, value)) = failures::log_header(&log) {
         answer = answer.set(name, value);

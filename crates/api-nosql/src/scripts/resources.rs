@@ -116,7 +116,7 @@ pub async fn delete(context: &Context<'_>) -> Result<Answer> {
         .answer(StatusCode::NO_CONTENT)
         .at(position(&target))
         .charge(WRITE_RU)
-        .owner(&target.alt_path(), target.rid.as_str());
+        .owner(target.alt_path(), target.rid.as_str());
     answer.headers.remove(CONTENT_TYPE);
     Ok(answer)
 }
@@ -140,7 +140,7 @@ fn feed(context: &Context<'_>, answer: impl FnOnce(Feed<'_>) -> Result<Answer>) 
     });
     let entries = entries.collect();
     let answer = answer(Feed { key: words(kind).feed, rid: target.rid.as_str(), entries })?;
-    Ok(answer.at(position(&target)).owner(&target.alt_path(), target.rid.as_str()))
+    Ok(answer.at(position(&target)).owner(target.alt_path(), target.rid.as_str()))
 }
 
 /// The script that the path names, by id or by rid.
@@ -207,7 +207,7 @@ fn one(context: &Context<'_>, target: &Target, status: StatusCode, script: &Scri
         .answer(status)
         .at(position(target))
         .etag(&script.etag.to_string())
-        .owner(&target.alt_path(), target.rid.as_str())
+        .owner(target.alt_path(), target.rid.as_str())
         .set(headers::RESOURCE_QUOTA, text(kind.count_max()))
         .set(headers::RESOURCE_USAGE, text(count))
         .body(json(target, script))

@@ -80,6 +80,7 @@ impl Client {
             auth_clock_skew_s: 900,
             query_page_time: orrery_api_nosql::QUERY_PAGE_TIME_DEFAULT,
             cross_partition,
+            direct_mode: true,
             request_time: orrery_api_nosql::REQUEST_TIME_DEFAULT,
             memory: orrery_budget::MemoryPool::unlimited(),
         };
@@ -184,7 +185,11 @@ pub fn again(request: &Request<Bytes>) -> Request<Bytes> {
 
 /// The signature of a name-based request.
 fn sign(key: &[u8], method: &str, path: &str, date: &str) -> String {
-    let path = path.split('?').next().unwrap_or("");
+    // Addresses are signed as what they are of.
+    let path = match path.split_once("?$resolveFor=") {
+        Some((_, of)) => of.split('&').next().unwrap_or(""),
+        None => path.split('?').next().unwrap_or(""),
+    };
     let decoded: Vec<String> = path
         .split('/')
         .filter(|segment| !segment.is_empty())

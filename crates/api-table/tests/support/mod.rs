@@ -65,6 +65,7 @@ impl Client {
             auth_clock_skew_s: 900,
             query_page_time: orrery_api_nosql::QUERY_PAGE_TIME_DEFAULT,
             cross_partition: CrossPartition::Server,
+            direct_mode: true,
             request_time: orrery_api_nosql::REQUEST_TIME_DEFAULT,
             memory: MemoryPool::unlimited(),
         };

@@ -67,6 +67,8 @@ pub struct Config {
     pub durability: Durability,
     pub consistency: ConsistencyLevel,
     pub cross_partition_queries: CrossPartition,
+    /// Whether clients are told addresses for direct mode.
+    pub direct_mode: bool,
     /// Names beside the loopback ones under which requests are served while the well-known key is in force.
     pub allowed_hosts: Vec<String>,
     /// Whether the metrics need a key.

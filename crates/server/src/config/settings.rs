@@ -350,6 +350,15 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "direct-mode",
+        value: "on|off",
+        default: "on",
+        repeats: false,
+        group: LIMITS,
+        help: "Whether clients in direct mode (RNTBD, the default of Java and .NET) are told where to connect; needs TLS",
+        set: |config, texts| put(&mut config.direct_mode, choice(last(texts)?, &ON_OFF)),
+    },
+    Setting {
         name: "account-name",
         value: "NAME",
         default: "orrery",
@@ -581,6 +590,7 @@ pub fn defaults() -> Config {
         durability: Durability::Strict,
         consistency: ConsistencyLevel::Session,
         cross_partition_queries: CrossPartition::Sdk,
+        direct_mode: true,
         faults: None,
         throttling: false,
         burst: false,

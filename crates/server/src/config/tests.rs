@@ -43,6 +43,7 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("memory-limit", ["1000000000", "2000000000", "3000000000"], |c| c.memory_limit_bytes.to_string()),
         ("cache-size", ["1000", "2000", "3000"], |c| c.cache_size_bytes.to_string()),
         ("logical-partition-size-limit", ["1000", "2000", "3000"], |c| c.logical_partition_size_limit_bytes.to_string()),
+        ("direct-mode", ["off", "on", "off"], |c| if c.direct_mode { "on" } else { "off" }.into()),
         ("cross-partition-queries", ["server", "sdk", "server"], |c| format!("{:?}", c.cross_partition_queries).to_lowercase()),
         ("throttling", ["on", "off", "on"], |c| if c.throttling { "on" } else { "off" }.to_string()),
         ("faults", ["/a", "/b", "/c"], |c| c.faults.as_ref().unwrap().display().to_string()),
