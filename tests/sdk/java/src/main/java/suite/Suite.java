@@ -24,7 +24,8 @@ import java.util.Objects;
 import java.util.UUID;
 
 /**
- * The official Java SDK (azure-cosmos, gateway mode), unmodified, against a running server.
+ * The official Java SDK (azure-cosmos), unmodified, against a running server: in gateway mode and, over TLS, in its
+ * default mode, which is direct.
  *
  * <pre>COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [COSMOS_CA_FILE=cert.pem] java ... suite.Suite [WORD]</pre>
  *
@@ -46,6 +47,9 @@ final class Suite {
 
     static final ObjectMapper JSON = new ObjectMapper();
 
+    /** Whether clients are in their default mode, which is the direct one, instead of gateway mode. */
+    static boolean direct;
+
     final CosmosClient client = connect(System.getenv("COSMOS_KEY"), ConsistencyLevel.SESSION);
     final CosmosDatabase database;
     final CosmosContainer items;
@@ -63,9 +67,10 @@ final class Suite {
 
     /** A client but for what it identifies itself with. */
     static CosmosClientBuilder builder() {
-        return new CosmosClientBuilder()
+        CosmosClientBuilder builder = new CosmosClientBuilder();
+        // Direct mode is what a client has that says nothing.
+        return (direct ? builder : builder.gatewayMode())
             .endpoint(System.getenv("COSMOS_ENDPOINT"))
-            .gatewayMode()
             .consistencyLevel(ConsistencyLevel.SESSION)
             .contentResponseOnWriteEnabled(true);
     }
@@ -160,7 +165,25 @@ final class Suite {
     }
 
     public static void main(String[] arguments) throws Exception {
-        trust(System.getenv("COSMOS_CA_FILE"));
+        String certificate = System.getenv("COSMOS_CA_FILE");
+        trust(certificate);
+        int passed = 0;
+        int failed = 0;
+        // Direct mode is TLS whatever the endpoint says, so it needs the certificate.
+        String modes = System.getenv().getOrDefault("COSMOS_MODES", certificate == null ? "gateway" : "gateway,direct");
+        for (String mode : modes.split(",")) {
+            direct = mode.equals("direct");
+            int[] counts = runAll(mode, arguments);
+            passed += counts[0];
+            failed += counts[1];
+        }
+        System.out.printf("%d passed, %d failed%n", passed, failed);
+        // The SDK keeps threads that are not daemons; nothing is left to wait for.
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
+    /** Runs the cases in one mode and returns how many passed and failed. */
+    private static int[] runAll(String mode, String[] arguments) throws Exception {
         Map<String, Case> cases = new LinkedHashMap<>();
         Cases.addTo(cases);
         AccessCases.addTo(cases);
@@ -168,8 +191,7 @@ final class Suite {
         SplitCases.addTo(cases);
         ThrottlingCases.addTo(cases);
         Suite suite = new Suite();
-        int passed = 0;
-        int failed = 0;
+        int[] counts = new int[2];
         for (var each : cases.entrySet()) {
             if (arguments.length > 0 && !each.getKey().contains(arguments[0])) {
                 continue;
@@ -177,16 +199,15 @@ final class Suite {
             long started = System.nanoTime();
             try {
                 each.getValue().run(suite);
-                passed++;
-                System.out.printf("ok   %s (%.2f s)%n", each.getKey(), (System.nanoTime() - started) / 1e9);
+                counts[0]++;
+                System.out.printf("ok   %s: %s (%.2f s)%n", mode, each.getKey(), (System.nanoTime() - started) / 1e9);
             } catch (Throwable problem) {
-                failed++;
-                System.out.println("FAIL " + each.getKey() + "\n" + describe(problem));
+                counts[1]++;
+                System.out.println("FAIL " + mode + ": " + each.getKey() + "\n" + describe(problem));
             }
         }
         suite.database.delete();
-        System.out.printf("%d passed, %d failed%n", passed, failed);
-        // The SDK keeps threads that are not daemons; nothing is left to wait for.
-        System.exit(failed == 0 ? 0 : 1);
+        suite.client.close();
+        return counts;
     }
 }
