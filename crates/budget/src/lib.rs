@@ -23,4 +23,4 @@ mod pool;
 mod request;
 
 pub use pool::{MemoryPool, SMALL_BYTES};
-pub use request::{Budget, Exceeded, Held, Limits};
+pub use request::{Budget, Exceeded, Held, IsGone, Limits, Remaining};

@@ -27,6 +27,23 @@ impl Default for Limits {
     }
 }
 
+/// What is left of a budget, in amounts that mean the same on another machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    pub memory_bytes: usize,
+    pub steps: u64,
+    pub time: Option<Duration>,
+}
+
+impl Remaining {
+    /// The limits of whoever may use so much from now on.
+    pub fn limits(&self) -> Limits {
+        // Time that no clock can hold is no limit.
+        let deadline = self.time.and_then(|time| Instant::now().checked_add(time));
+        Limits { memory_bytes: self.memory_bytes, steps: self.steps, deadline }
+    }
+}
+
 /// Why a request cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
@@ -89,7 +106,7 @@ impl fmt::Display for Exceeded {
 impl std::error::Error for Exceeded {}
 
 /// Answers whether the client has gone; asked now and then, from any thread, and must not wait.
-type IsGone = Box<dyn Fn() -> bool + Send + Sync>;
+pub type IsGone = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The budget of one request. Clones are the same budget: a request that works on several threads shares it.
 #[derive(Clone)]
@@ -140,6 +157,22 @@ impl Budget {
 
     pub fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    /// What may still be used. What has no limit stays without one.
+    pub fn remaining(&self) -> Remaining {
+        let Limits { memory_bytes, steps, .. } = self.0.limits;
+        Remaining {
+            memory_bytes: match memory_bytes {
+                usize::MAX => usize::MAX,
+                limit => limit.saturating_sub(self.used_bytes()),
+            },
+            steps: match steps {
+                u64::MAX => u64::MAX,
+                limit => limit.saturating_sub(self.steps()),
+            },
+            time: self.1.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+        }
     }
 
     /// What the request holds now.
@@ -362,6 +395,25 @@ mod tests {
         assert_eq!(part.ending(Instant::now() + Duration::from_secs(9)).check(), Err(Exceeded::Time));
         let held = part.hold(MIB).unwrap();
         assert_eq!(budget.used_bytes(), held.bytes());
+    }
+
+    #[test]
+    fn what_is_left_can_be_used_elsewhere() {
+        let deadline = Some(Instant::now() + Duration::from_secs(3600));
+        let limits = Limits { memory_bytes: 8 * MIB, steps: 100, deadline };
+        let budget = Budget::with(MemoryPool::unlimited(), limits, None);
+        budget.step(40).unwrap();
+        let _held = budget.hold(3 * MIB).unwrap();
+        let left = budget.remaining();
+        assert_eq!((left.memory_bytes, left.steps), (5 * MIB, 60));
+        let there = left.limits();
+        assert!(there.deadline.is_some());
+        let ended = budget.ending(Instant::now()).remaining();
+        assert_eq!(Budget::with(MemoryPool::unlimited(), ended.limits(), None).check(), Err(Exceeded::Time));
+        let free = Budget::unlimited().remaining();
+        assert_eq!((free.limits(), free.time), (Limits::default(), None));
+        let far = Remaining { time: Some(Duration::MAX), ..free };
+        assert_eq!(far.limits(), Limits::default());
     }
 
     #[test]
