@@ -116,7 +116,15 @@ impl Display for Expr {
             ExprKind::Identifier(name) | ExprKind::Parameter(name) => out.write_str(name),
             ExprKind::Member(object, name) => {
                 print_object(out, object)?;
-                write!(out, ".{name}")
+                match is_word(name) {
+                    true => write!(out, ".{name}"),
+                    // Of a tree that was not read from a text.
+                    false => {
+                        out.write_str("[")?;
+                        print_string(out, name)?;
+                        out.write_str("]")
+                    }
+                }
             }
             ExprKind::Index(object, index) => {
                 print_object(out, object)?;
@@ -177,6 +185,13 @@ fn print_object(out: &mut Formatter<'_>, object: &Expr) -> fmt::Result {
         }
         _ => write!(out, "{object}"),
     }
+}
+
+/// Whether a name can stand without quotes.
+fn is_word(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn print_unary(out: &mut Formatter<'_>, op: UnaryOp, operand: &Expr) -> fmt::Result {
@@ -301,4 +316,23 @@ fn separated<T: Display>(out: &mut Formatter<'_>, items: &[T]) -> fmt::Result {
         write!(out, "{}{item}", if index == 0 { "" } else { ", " })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Expr, ExprKind, Span, parse_query};
+
+    #[test]
+    fn names_that_are_no_words_are_quoted() {
+        let mut query = parse_query("SELECT VALUE c.x FROM c").unwrap();
+        for (name, printed) in
+            [("b_2", "c.b_2"), ("$pk", r#"c["$pk"]"#), ("2", r#"c["2"]"#), ("a\"b", r#"c["a\"b"]"#)]
+        {
+            let item = Box::new(Expr::new(ExprKind::Identifier("c".to_owned()), Span::default()));
+            let member = Expr::new(ExprKind::Member(item, name.to_owned()), Span::default());
+            assert_eq!(member.to_string(), printed);
+            query.filter = Some(member);
+            assert!(parse_query(&query.to_string()).is_ok(), "{query}");
+        }
+    }
 }

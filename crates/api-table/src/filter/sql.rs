@@ -425,7 +425,7 @@ mod tests {
         let query = query(Some(&parse("PartitionKey eq 'p' and Age eq 3").unwrap())).unwrap();
         assert_eq!(
             query.to_string(),
-            r#"SELECT * FROM c WHERE ((c.$pk = "p") AND ((c.Age.$v = 3) OR ((c.Age.$t = 18) AND (c.Age.$v = "00000000000000000003")))) ORDER BY c.id"#
+            r#"SELECT * FROM c WHERE ((c["$pk"] = "p") AND ((c.Age["$v"] = 3) OR ((c.Age["$t"] = 18) AND (c.Age["$v"] = "00000000000000000003")))) ORDER BY c.id"#
         );
     }
 }
