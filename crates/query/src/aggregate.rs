@@ -177,7 +177,9 @@ impl Accumulator {
             }
             (Accumulator::Sum(state, _), Accumulator::Sum(more, _)) => {
                 *state = match (state.take(), more) {
-                    (Some((sum, count)), Some((more, counted))) => Some((add(sum, more), count + counted)),
+                    (Some((sum, count)), Some((more, counted))) => {
+                        Some((add(sum, more), count.saturating_add(counted)))
+                    }
                     _ => None,
                 };
             }

@@ -84,15 +84,19 @@ impl Context {
         self.shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The next number of the query's own sequence, at least 0 and below 1 (SplitMix64).
+    /// The next number of the query's own sequence, at least 0 and below 1.
     pub fn random(&self) -> f64 {
+        (self.next_random() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// The next of the query's own numbers (SplitMix64).
+    pub(crate) fn next_random(&self) -> u64 {
         let mut shared = self.shared();
         shared.random = shared.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = shared.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        (mixed >> 11) as f64 / (1u64 << 53) as f64
+        mixed ^ (mixed >> 31)
     }
 
     /// A compiled regular expression; `None` where pattern or flags are no good.

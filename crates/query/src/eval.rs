@@ -643,9 +643,9 @@ impl Groups {
 #[derive(Debug)]
 pub struct GroupPart {
     /// Equal for equal groups.
-    key: Vec<u8>,
-    keys: Vec<Value>,
-    accumulators: Vec<Accumulator>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) keys: Vec<Value>,
+    pub(crate) accumulators: Vec<Accumulator>,
 }
 
 impl GroupPart {

@@ -61,7 +61,8 @@ pub use exec::{Execution, Flow, Progress, Sink, SortPosition, run_all, run_withi
 pub use language::{ANALYSER, Language};
 pub use like::LikePattern;
 pub use meter::Meter;
-pub use output::{JsonText, Row, RowFormat, Rows, StoredForm};
+pub use output::{JsonText, Row, RowFormat, Rows, StoredForm, format_named};
+pub use partial::{Form, RankedRows};
 pub use prepared::{Prepared, QueryShape, Selected};
 pub use row::{RowView, SystemMembers};
 pub use value::{Eval, Type};

@@ -22,6 +22,9 @@ const USUAL_ROW_BYTES: usize = 1024;
 
 /// The form in which the rows of a result are written.
 pub trait RowFormat: Sync {
+    /// What nodes call it among themselves.
+    fn name(&self) -> &'static str;
+
     /// Appends one row. After an error it does not matter what was appended.
     fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError>;
 }
@@ -31,6 +34,10 @@ pub trait RowFormat: Sync {
 pub struct JsonText;
 
 impl RowFormat for JsonText {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
     fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let end = out.len() + ROW_BYTES_MAX;
         write_json(row, out, end)
@@ -42,6 +49,10 @@ impl RowFormat for JsonText {
 pub struct StoredForm;
 
 impl RowFormat for StoredForm {
+    fn name(&self) -> &'static str {
+        "stored"
+    }
+
     fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let mut document = DocWriter::with_capacity(USUAL_ROW_BYTES);
         store(row, &mut document);
@@ -82,6 +93,12 @@ fn store(value: &Eval<'_>, out: &mut DocWriter) {
             out.end_object();
         }
     }
+}
+
+/// The format that nodes call so.
+pub fn format_named(name: &str) -> Option<&'static dyn RowFormat> {
+    let formats: [&'static dyn RowFormat; 2] = [&JsonText, &StoredForm];
+    formats.into_iter().find(|format| format.name() == name)
 }
 
 /// One row of a result, or one group of a partial result.
@@ -210,6 +227,25 @@ impl Rows {
 
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).filter_map(|at| self.get(at))
+    }
+
+    /// Where rows end, and all of them with a comma between them.
+    pub(crate) fn parts(&self) -> (impl Iterator<Item = usize>, &[u8]) {
+        (self.ends.iter().map(|end| end - self.start), &self.bytes[self.start..])
+    }
+
+    /// The same rows again; `None` where these are no rows.
+    pub(crate) fn of_parts(ends: Vec<usize>, bytes: Vec<u8>) -> Option<Rows> {
+        let mut start = 0;
+        for (at, end) in ends.iter().enumerate() {
+            // A comma stands between two rows.
+            start += usize::from(at > 0);
+            if *end < start {
+                return None;
+            }
+            start = *end;
+        }
+        (start == bytes.len()).then_some(Rows { bytes, start: 0, ends })
     }
 
     /// All rows with a comma between them, behind what the buffer began with.

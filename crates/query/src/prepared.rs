@@ -16,6 +16,7 @@ use crate::eval::Frame;
 use crate::exec::{SortPosition, compare_keys};
 use crate::meter::Meter;
 use crate::node::{Grouping, Node, SourceKind};
+use crate::partial::Form;
 use crate::pushdown::Filter;
 use crate::row::RowView;
 use crate::value::Eval;
@@ -26,8 +27,8 @@ pub struct Prepared {
     pub(crate) context: Context,
     pub(crate) shape: QueryShape,
     pub(crate) fingerprint: u128,
-    /// Whether its rows are for a merge (see `partial`).
-    pub(crate) partial: bool,
+    /// Which form of its statement it is (see `partial`).
+    pub(crate) form: Form,
     /// What `filter` found out.
     pub(crate) found: OnceLock<Filter>,
     constant_bytes: usize,
@@ -139,7 +140,7 @@ impl Prepared {
             context,
             shape,
             fingerprint,
-            partial: false,
+            form: Form::Whole,
             found: OnceLock::new(),
             constant_bytes,
             _constants: constants,
@@ -174,7 +175,7 @@ impl Prepared {
             context: Context::new(env),
             shape,
             fingerprint: 0,
-            partial: false,
+            form: Form::Whole,
             found: OnceLock::new(),
             constant_bytes: 0,
             _constants: None,
@@ -189,7 +190,7 @@ impl Prepared {
             context,
             shape,
             fingerprint: self.fingerprint,
-            partial: self.partial,
+            form: self.form.clone(),
             found: OnceLock::new(),
             constant_bytes: self.constant_bytes,
             _constants: None,

@@ -16,6 +16,7 @@
 //! within the budget of the request; a sorted merge holds one page of each share.
 
 mod chain;
+mod codec;
 mod held;
 mod materialized;
 mod ranks;
@@ -38,6 +39,7 @@ use chain::Window;
 pub use held::HeldRows;
 use materialized::{DistinctCount, DistinctRows, Groups, Output, SortedAtOnce};
 use ranks::Ranks;
+pub(crate) use ranks::{component_rows, word_counts};
 pub use share_rows::ShareRows;
 use sorted::Sorted;
 pub use sorted::SortedPosition;
@@ -201,7 +203,7 @@ impl MergePlan {
             return Err(refusal);
         }
         if let Some((alias, counted)) = distinct_count(query) {
-            let query = Arc::new(Prepared::new(counted, parameters, env)?.marked_rows());
+            let query = Arc::new(Prepared::new(counted, parameters, env)?.counted_rows());
             return Ok(MergePlan(Kind::DistinctCount(DistinctCount { query, alias })));
         }
         if let Some(ranks) = Ranks::of(prepared) {

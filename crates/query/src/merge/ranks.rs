@@ -22,6 +22,7 @@ use crate::limits::ROW_OVERHEAD_BYTES;
 use crate::meter::Meter;
 use crate::node::{Grouping, Node};
 use crate::output::Row;
+use crate::partial::{Form, RankedRows};
 use crate::prepared::Prepared;
 use crate::rank::{Component, FUSION_OFFSET, Rank};
 
@@ -51,20 +52,14 @@ impl Ranks {
     pub fn of(query: &Prepared) -> Option<Ranks> {
         let rank = query.compiled.rank.as_ref()?;
         let texts = rank.components.iter().any(|component| matches!(component, Component::FullText { .. }));
-        let statistics = texts.then(|| Arc::new(query.partial(|compiled| count_words(compiled, rank))));
+        let statistics = word_counts(query).filter(|_| texts).map(Arc::new);
         Some(Ranks { query: query.with(query.compiled.clone()), statistics })
     }
 
     pub fn rows<S: Shares>(&self, shares: &mut S, output: &mut Output) -> Result<(), S::Error> {
         let Some(rank) = &self.query.compiled.rank else { return Ok(()) };
         let statistics = self.statistics(rank, shares)?;
-        let scores: Vec<Score> = rank
-            .components
-            .iter()
-            .zip(&rank.weights)
-            .enumerate()
-            .map(|(at, (component, weight))| Score::of(component, *weight < 0.0, &statistics, at))
-            .collect::<Result<_, SqlError>>()?;
+        let scores = scores_of(rank, &statistics)?;
         let shape = self.query.needs();
         let (skip, take) = (shape.offset.unwrap_or(0), shape.top.or(shape.limit));
         let wanted = take.map(|take| {
@@ -73,13 +68,10 @@ impl Ranks {
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut known: HashMap<(usize, u64), usize> = HashMap::new();
         let meter = Meter::new(shares.budget());
-        for score in &scores {
-            let query = Arc::new(self.query.partial(|compiled| {
-                compiled.rank = None;
-                compiled.order = vec![score.order.clone()];
-                compiled.carried = scores.iter().map(Score::padded).collect();
-                (compiled.top, compiled.offset, compiled.limit) = (wanted, None, None);
-            }));
+        for component in 0..scores.len() {
+            let Statistics { items, texts } = statistics.clone();
+            let form = RankedRows { component, rows: wanted, items, texts };
+            let query = Arc::new(ranked_rows(&self.query, form, &scores));
             drain(&query, DRAIN_ROWS, shares, &mut |share, page| {
                 for (at, row) in page.rows.iter().enumerate() {
                     let number = page.number(at);
@@ -130,8 +122,37 @@ impl Ranks {
     }
 }
 
+/// The form of a ranking query that counts what the scores of its texts depend on; `None` for one that does not rank.
+pub(crate) fn word_counts(query: &Prepared) -> Option<Prepared> {
+    let rank = query.compiled.rank.as_ref()?;
+    Some(query.partial(Form::WordCounts, |compiled| count_words(compiled, rank)))
+}
+
+/// The form of a ranking query that has the best rows by one component.
+pub(crate) fn component_rows(query: &Prepared, form: &RankedRows) -> Result<Prepared, SqlError> {
+    let rank = query.compiled.rank.as_ref().filter(|rank| form.component < rank.components.len());
+    let rank = rank.ok_or_else(|| SqlError::whole("", "The query has no such component."))?;
+    let statistics = Statistics { items: form.items.clone(), texts: form.texts.clone() };
+    Ok(ranked_rows(query, form.clone(), &scores_of(rank, &statistics)?))
+}
+
+fn ranked_rows(query: &Prepared, form: RankedRows, scores: &[Score]) -> Prepared {
+    let (component, rows) = (form.component, form.rows);
+    query.partial(Form::RankedRows(Box::new(form)), |compiled| {
+        compiled.rank = None;
+        compiled.order = scores.get(component).map(|score| score.order.clone()).into_iter().collect();
+        compiled.carried = scores.iter().map(Score::padded).collect();
+        (compiled.top, compiled.offset, compiled.limit) = (rows, None, None);
+    })
+}
+
+fn scores_of(rank: &Rank, statistics: &Statistics) -> Result<Vec<Score>, SqlError> {
+    let components = rank.components.iter().zip(&rank.weights).enumerate();
+    components.map(|(at, (component, weight))| Score::of(component, *weight < 0.0, statistics, at)).collect()
+}
+
 /// Counts over all items, as constants of a query.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Statistics {
     items: Value,
     /// For each component its words, and the items in which each term stands.

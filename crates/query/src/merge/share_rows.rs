@@ -5,7 +5,7 @@ use orrery_sql::SqlError;
 
 use crate::eval::GroupPart;
 use crate::exec::SortPosition;
-use crate::output::{Row, Rows};
+use crate::output::{Content, Row, Rows};
 use crate::prepared::Prepared;
 use crate::value::value_bytes;
 
@@ -17,13 +17,13 @@ const PLACE_BYTES: usize = size_of::<(u64, u64)>();
 pub struct ShareRows {
     pub rows: Rows,
     /// Whether to keep what only a merge needs.
-    partial: bool,
+    pub(super) partial: bool,
     /// Sort keys of all rows, one row's after the other's; and the number of its item, with how many rows of it there were.
-    keys: Vec<Value>,
-    places: Vec<(u64, u64)>,
-    marks: Rows,
-    carried: Vec<Value>,
-    groups: Vec<GroupPart>,
+    pub(super) keys: Vec<Value>,
+    pub(super) places: Vec<(u64, u64)>,
+    pub(super) marks: Rows,
+    pub(super) carried: Vec<Value>,
+    pub(super) groups: Vec<GroupPart>,
 }
 
 impl ShareRows {
@@ -57,6 +57,20 @@ impl ShareRows {
         bytes += size_of_val(row.carried);
         self.carried.extend_from_slice(row.carried);
         Ok(bytes)
+    }
+
+    /// Hands everything on, as whoever has computed it did.
+    pub fn hand_out(self, sink: &mut dyn FnMut(Row<'_>) -> Result<usize, SqlError>) -> Result<(), SqlError> {
+        for at in 0..self.len() {
+            let place = (at < self.places.len()).then(|| self.place(at));
+            let written = Row::written(self.rows.get(at).unwrap_or_default());
+            sink(Row { place: place.as_ref(), mark: self.mark(at), carried: self.carried(at), ..written })?;
+        }
+        for group in self.groups {
+            let content = Content::Group(Box::new(group));
+            sink(Row { content, ..Row::written(&[]) })?;
+        }
+        Ok(())
     }
 
     pub fn len(&self) -> usize {
