@@ -57,7 +57,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     }
     let scope = scope::of_request(context, &target)?;
     let mode = if all_versions { ChangeMode::AllVersions } else { ChangeMode::LatestVersion };
-    scope::routed(&scope, || read_page(context, &target, &scope, mode))
+    scope::routed(&target, &scope, || read_page(context, &target, &scope, mode))
 }
 
 fn read_page(context: &Context<'_>, target: &Target, scope: &Scope, mode: ChangeMode) -> Result<Answer> {

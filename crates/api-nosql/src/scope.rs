@@ -4,7 +4,6 @@
 
 use http::StatusCode;
 use http::header::USER_AGENT;
-use orrery_engine::query::distributed;
 use orrery_engine::{Error, Kind, Scope};
 use orrery_model::{Epk, PartitionKey};
 
@@ -66,8 +65,8 @@ fn asked_for(context: &Context<'_>, target: &Target) -> Result<Scope> {
 }
 
 /// Runs a request, and again by the new map when a partition went away under it.
-pub fn routed<T>(scope: &Scope, run: impl FnMut() -> Result<T>) -> Result<T> {
-    distributed::routed(scope, ApiError::is_range_gone, run)
+pub fn routed<T>(target: &Target, scope: &Scope, run: impl FnMut() -> Result<T>) -> Result<T> {
+    target.container.routed(scope, ApiError::is_range_gone, run)
 }
 
 /// The same for a query, by the scope that it now has.
@@ -82,10 +81,10 @@ pub fn routed_query<T>(
     mut run: impl FnMut(&Scope) -> Result<T>,
 ) -> Result<T> {
     if !asks_for_ever(context) {
-        return routed(scope, || run(scope));
+        return routed(target, scope, || run(scope));
     }
     // Any scope that names no range: the map is looked at before every run.
-    routed(&Scope::All, || run(&target.container.taken_over(scope)))
+    routed(target, &Scope::All, || run(&target.container.taken_over(scope)))
 }
 
 /// Whether ranges that have taken over answer for the one that the request names.

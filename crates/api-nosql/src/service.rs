@@ -22,7 +22,7 @@ use orrery_api::{Answered, Connection, HttpApi, Lengthy, Refusal, Summary};
 use orrery_budget::Budget;
 use orrery_engine::access::{Limits, Principal};
 use orrery_engine::faults::{Asked, Effect, LostHalf};
-use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, ResultCache};
+use orrery_engine::{Account, Container, Database, RESULT_CACHE_BYTES_MAX, ResultCache, SQL_HOST};
 
 use crate::access;
 use crate::actions::{self, Action};
@@ -151,12 +151,14 @@ impl Service {
         let headers = ServiceHeaders::new(&config.version);
         let scripts = Arc::new(ScriptHost::new(config.scripts));
         let (memory, env) = (config.memory.clone(), account.env().clone());
-        let host = Arc::new(Host { scripts: scripts.clone(), memory, env });
-        account.set_condition_host(host.clone());
+        let results_max = (config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX);
+        let held = Arc::new(ResultCache::new(results_max));
+        let host = Arc::new(Host { scripts: scripts.clone(), memory, env, held: held.clone() });
+        account.set_query_host(SQL_HOST, host.clone());
         account.set_script_host(host);
         Service {
             scripts,
-            held: Arc::new(ResultCache::new((config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX))),
+            held,
             account,
             config,
             headers,

@@ -8,22 +8,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderName, StatusCode};
-use orrery_budget::Budget;
-use orrery_engine::query::distributed::routed;
+use orrery_budget::{Budget, IsGone, Limits, MemoryPool};
 use orrery_engine::{
-    Container, DistributedFailure, DistributedQuery, Item, QueryOptions, QueryPosition, Scope,
-    SystemProperties,
+    Container, ContainerCore, DistributedFailure, DistributedQuery, Item, QueryHost, QueryOptions,
+    QueryPosition, Scope, StatementSource, SystemProperties,
 };
 use orrery_model::{Number, Raw, Value};
+use orrery_query::limits::HELD_BYTES_MAX;
 use orrery_query::merge::{MergePlan, MergePosition, Merged, PageSize, SortedPosition};
-use orrery_query::{Prepared, Rows, SortPosition, StoredForm};
+use orrery_query::{Prepared, QueryEnv, Rows, SortPosition, StoredForm};
+use orrery_sql::Query;
 use quick_cache::sync::Cache;
 
 use crate::continuation::After;
 use crate::dialect::Dialect;
 use crate::edm::stored_ticks;
 use crate::errors::{Code, Result, TableError};
-use crate::filter::{self, Comparison, Filter, Literal, Operator};
+use crate::filter::{self, Comparison, Compiled, Filter, Literal, Operator};
 use crate::sas::KeyRange;
 use crate::service::{Answer, Context};
 use crate::service_store::key;
@@ -32,6 +33,9 @@ use crate::{tables, timestamp};
 
 const NEXT_PARTITION_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
 const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
+
+/// Under which this api is known to other nodes.
+pub const HOST: &str = "table";
 
 /// Most entities of a page.
 const PAGE_ROWS_MAX: usize = 1_000;
@@ -54,6 +58,10 @@ impl SystemProperties for TableSystem {
         Arc::new(TableSystem)
     }
 
+    fn host(&self) -> &'static str {
+        HOST
+    }
+
     fn count(&self) -> usize {
         2
     }
@@ -74,11 +82,32 @@ impl SystemProperties for TableSystem {
     }
 }
 
+/// What this api does on the node that has a partition, for queries that came from another.
+pub struct Host {
+    pub memory: Arc<MemoryPool>,
+}
+
+impl QueryHost for Host {
+    fn env(&self, _: &Arc<ContainerCore>, _: &Budget) -> QueryEnv {
+        filter::query_env()
+    }
+
+    fn system(&self, _: &Arc<ContainerCore>) -> Arc<dyn SystemProperties> {
+        Arc::new(TableSystem)
+    }
+
+    fn budget(&self, limits: Limits, is_gone: Option<IsGone>) -> Budget {
+        let limits = Limits { memory_bytes: limits.memory_bytes.min(HELD_BYTES_MAX), ..limits };
+        Budget::with(self.memory.clone(), limits, is_gone)
+    }
+}
+
 /// Filters that are ready to run.
 pub struct Statements(Cache<String, Arc<Statement>>);
 
 /// A filter, ready to run.
 pub struct Statement {
+    query: Query,
     prepared: Arc<Prepared>,
     plan: MergePlan,
     partition_key: Option<String>,
@@ -103,8 +132,8 @@ impl Statements {
             None => filter,
         };
         let partition_key = filter.as_ref().and_then(Filter::partition_key).map(str::to_owned);
-        let (prepared, plan) = filter::compile(filter.as_ref())?;
-        let statement = Arc::new(Statement { prepared: Arc::new(prepared), plan, partition_key });
+        let Compiled { query, prepared, plan } = filter::compile(filter.as_ref())?;
+        let statement = Arc::new(Statement { query, prepared: Arc::new(prepared), plan, partition_key });
         if is_kept {
             self.0.insert(text.to_owned(), statement.clone());
         }
@@ -244,7 +273,8 @@ impl Page<'_> {
             None => Scope::All,
         };
         let run = |in_place| {
-            routed(&scope, DistributedFailure::is_range_gone, || self.run(&scope, after, in_place))
+            let run = || self.run(&scope, after, in_place);
+            self.table.routed(&scope, DistributedFailure::is_range_gone, run)
         };
         let found = match run(true) {
             // From the beginning: what was done so far is little.
@@ -267,7 +297,8 @@ impl Page<'_> {
             shares.iter_mut().for_each(|share| share.scope = Scope::Range(share.range));
         }
         let last = shares.len().saturating_sub(1);
-        let mut options = QueryOptions::new(self.budget, &TableSystem, &StoredForm);
+        let statement = StatementSource::of_tree(&self.statement.query);
+        let mut options = QueryOptions::new(self.budget, &TableSystem, &StoredForm, statement);
         options.page_time = self.context.service.config.query_page_time;
         options.page_bytes = PAGE_BYTES_MAX;
         if in_place && shares.len() <= SHARES_IN_PLACE_MAX {

@@ -140,6 +140,7 @@ fn ask(
                 let span = container.span_of(&Scope::All)?;
                 let query = PartitionQuery {
                     prepared: &prepared,
+                    statement: None,
                     span: &span,
                     from: None,
                     limits: QueryLimits {

@@ -131,6 +131,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
             let page = partition.query(
                 &PartitionQuery {
                     prepared: &prepared,
+                    statement: None,
                     span: &span,
                     from: None,
                     limits: QueryLimits {

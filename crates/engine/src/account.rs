@@ -12,12 +12,11 @@ use orrery_storage::{SpaceId, Store};
 use parking_lot::Mutex;
 
 use crate::access::{Permission, PermissionDefinition, User, Users};
-use crate::call::Loopback;
+use crate::call::{Loopback, PagesSent};
 use crate::catalog::view::{Containers, View};
 use crate::catalog::writer::{Mailbox, Writer};
 use crate::catalog::{CATALOG_SPACE, load};
 use crate::columns::ColumnBudget;
-use crate::condition::{ConditionHost, Hosts};
 use crate::config::{EngineConfig, PartitionCalls};
 use crate::container::Container;
 use crate::definition::ContainerDefinition;
@@ -29,6 +28,7 @@ use crate::faults::Faults;
 use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
 use crate::outages::Outages;
 use crate::partition::Partition;
+use crate::query_host::{Hosts, QueryHost};
 use crate::script::{Script, ScriptDefinition, ScriptKind};
 use crate::script_call::ScriptHost;
 use crate::split::Splits;
@@ -198,14 +198,19 @@ impl Account {
         &self.faults
     }
 
-    /// Registers what an api knows about the conditions of patches; the last one counts.
-    pub fn set_condition_host(&self, host: Arc<dyn ConditionHost>) {
-        self.shared.hosts.set_condition(host);
+    /// Registers what an api knows about its queries; the last one of a name counts.
+    pub fn set_query_host(&self, name: &'static str, host: Arc<dyn QueryHost>) {
+        self.shared.hosts.set_query(name, host);
     }
 
     /// Registers what runs the scripts of partitions that are here; the last one counts.
     pub fn set_script_host(&self, host: Arc<dyn ScriptHost>) {
         self.shared.hosts.set_script(host);
+    }
+
+    /// Pages of queries that went through the loopback, if there is one.
+    pub(crate) fn pages_sent(&self) -> Option<PagesSent> {
+        self.shared.loopback.as_ref().map(|loopback| loopback.pages())
     }
 
     /// Ends the background work and closes the store. Changes that were already accepted are finished first.

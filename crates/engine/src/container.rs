@@ -23,7 +23,6 @@ use orrery_storage::Space;
 use crate::account::{DatabaseIdentity, Shared};
 use crate::call::{PartitionAddress, PartitionRef};
 use crate::columns::ColumnBudget;
-use crate::condition::Hosts;
 use crate::config::EngineConfig;
 use crate::definition::ContainerDefinition;
 use crate::env::Env;
@@ -32,7 +31,7 @@ use crate::etag::Etag;
 use crate::feed::{Scope, Span};
 use crate::item::SessionRequirement;
 use crate::partition::{Draft, Drafted, Partition, gone};
-use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
+use crate::query_host::Hosts;
 use crate::ranges::{RangeInfo, RangeMap, Slot};
 use crate::script::Scripts;
 use crate::throughput::{BUCKETS_MAX, RequestClass, Supply};
@@ -212,30 +211,6 @@ impl Container {
         self.open(&slot)
     }
 
-    /// The only partition of a scope, if there is only one.
-    fn only_partition_of(&self, scope: &Scope) -> Result<Option<Arc<Partition>>> {
-        match scope {
-            Scope::Range(id) | Scope::Epk { range: Some(id), .. } => self.partition(*id).map(Some),
-            _ => {
-                let mut partitions = self.partitions_of(scope)?;
-                Ok(partitions.pop().filter(|_| partitions.is_empty()))
-            }
-        }
-    }
-
-    /// A page of a query over a scope that lies in one partition. Each row is handed to `sink`.
-    pub fn query_page(
-        &self,
-        scope: &Scope,
-        query: &PartitionQuery<'_>,
-        sink: &mut PageSink<'_>,
-    ) -> Result<QueryPage, QueryFailure> {
-        match self.only_partition_of(scope)? {
-            Some(partition) => partition.query(query, sink),
-            None => Err(Error::internal("A share is more than one partition.").into()),
-        }
-    }
-
     /// The part of the hash space that a range was which has since been split or merged.
     pub fn gone_range(&self, range_id: u32) -> Option<(Epk, Epk)> {
         self.map.load().was(range_id)
@@ -244,11 +219,6 @@ impl Container {
     /// Every partition, in hash order.
     pub(crate) fn partitions(&self) -> Result<Vec<Arc<Partition>>> {
         self.map.load().slots().iter().map(|slot| self.open(slot)).collect()
-    }
-
-    /// Every partition that a scope touches, in hash order.
-    pub(crate) fn partitions_of(&self, scope: &Scope) -> Result<Vec<Arc<Partition>>> {
-        self.slots_of(scope)?.iter().map(|slot| self.open(slot)).collect()
     }
 
     /// The ranges that a scope touches, in hash order.
@@ -396,6 +366,11 @@ impl Container {
                 Ok(loopback.reach(address, &partition))
             }
         }
+    }
+
+    /// Whether some partitions may be elsewhere, so that calling them takes as long as the way there.
+    pub(crate) fn reaches_out(&self) -> bool {
+        self.shared.loopback.is_some()
     }
 
     fn open(&self, slot: &Slot) -> Result<Arc<Partition>> {

@@ -54,7 +54,9 @@ pub mod offer;
 pub mod outages;
 mod partition;
 pub mod query;
+pub mod query_host;
 mod ranges;
+mod routing;
 pub mod script;
 pub mod script_call;
 pub mod split;
@@ -78,7 +80,7 @@ pub use change_feed::{
     ChangeFeedFailure, ChangeFeedPage, ChangeMode, ChangePositions, ChangeStart, FeedChange,
 };
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
-pub use condition::{CompiledCondition, Condition, ConditionHost};
+pub use condition::{CompiledCondition, Condition};
 pub use config::{EngineConfig, PartitionCalls};
 pub use consistency::ConsistencyLevel;
 pub use container::{Container, ContainerCore, Usage};
@@ -97,9 +99,10 @@ pub use partition::{Draft, Drafted, Rewritten};
 pub use query::{
     Costs, DistributedFailure, DistributedPosition, DistributedQuery, IndexUse, PageSink, PartitionQuery,
     QueryFailure, QueryInsight, QueryLimits, QueryMetrics, QueryOptions, QueryPage, QueryPosition,
-    RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, Resuming, Share, SystemOf,
-    SystemProperties,
+    RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, Resuming, Share, StatementSource,
+    StatementText, SystemOf, SystemProperties,
 };
+pub use query_host::{QueryHost, SQL_HOST};
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};
 pub use script_call::{

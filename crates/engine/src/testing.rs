@@ -14,6 +14,7 @@ use crate::item::SessionRequirement;
 use crate::partition::{Draft, Drafted};
 use crate::throughput::RequestClass;
 
+pub use crate::call::PagesSent;
 pub use crate::partition::index::{
     Composite, Entries, Entry, Estimate, IndexedPath, Items, PartitionView, PathNumber,
 };
@@ -67,4 +68,9 @@ impl PartitionsHere for Container {
 /// The partitions of an account that are open in this process.
 pub fn open_partitions(account: &Account) -> Vec<Arc<Partition>> {
     account.open_partitions()
+}
+
+/// The pages of queries that were sent through the loopback; `None` where partitions are called directly.
+pub fn pages_sent(account: &Account) -> Option<PagesSent> {
+    account.pages_sent()
 }

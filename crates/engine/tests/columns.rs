@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use items_support::{Fixture, Partition, key, parts, wait};
 use orrery_engine::{Costs, EngineConfig, Operation, QueryPage, QueryPosition, Scope, Write};
-use orrery_query::Prepared;
 use orrery_storage::MemoryStore;
-use query_support::{Case, Dice, predicate};
+use query_support::{Case, Dice, Ready, predicate};
 use serde_json::json;
 
 const CASES: u64 = 40;
@@ -56,7 +55,7 @@ fn seen(
 }
 
 /// Asks a query with and without columns, page by page. Returns how many pages came from columns.
-fn compare(case: &mut Case, partition: &Partition, scope: &Scope, query: &Prepared, context: &str) -> u64 {
+fn compare(case: &mut Case, partition: &Partition, scope: &Scope, query: &Ready, context: &str) -> u64 {
     let (usual, mut columns) = (case.costs, 0);
     let mut from: Option<QueryPosition> = None;
     for _ in 0..500 {

@@ -10,15 +10,14 @@ use std::time::Duration;
 
 use items_support::*;
 use orrery_budget::Budget;
-use orrery_engine::query::distributed::routed;
 use orrery_engine::{
     DistributedFailure, DistributedPosition, DistributedQuery, EngineConfig, Item, PageRequest, QueryOptions,
-    RequestClass, ResultCache, ResultCachePlace, Resuming, Scope, SystemOf,
+    RequestClass, ResultCache, ResultCachePlace, Resuming, Scope, StatementSource, SystemOf,
 };
 use orrery_query::merge::{MergePlan, Merged, PageSize};
 use orrery_query::{Execution, Flow, JsonText, Prepared, QueryEnv, Row, RowFormat, StoredForm};
 use orrery_storage::MemoryStore;
-use query_support::TestSystem;
+use query_support::{TestHost, TestSystem};
 use serde_json::json;
 
 const QUERIES: &[&str] = &[
@@ -71,6 +70,7 @@ fn merge(fixture: &Fixture) {
 
 /// A query, and where its pages go.
 struct Asked {
+    text: String,
     plan: MergePlan,
     prepared: Prepared,
     skips: bool,
@@ -86,7 +86,8 @@ impl Asked {
         let prepared = Prepared::new(&query, &[], &QueryEnv::default()).unwrap();
         let plan = MergePlan::new(&query, &prepared, &[], &QueryEnv::default()).unwrap();
         let skips = query.offset_limit.is_some();
-        Asked { plan, prepared, skips, held: None, degree: 1, format: &JsonText, scope: Scope::All }
+        let text = text.to_owned();
+        Asked { text, plan, prepared, skips, held: None, degree: 1, format: &JsonText, scope: Scope::All }
     }
 
     fn page(
@@ -96,6 +97,7 @@ impl Asked {
         rows: usize,
     ) -> Result<(Vec<Vec<u8>>, Option<DistributedPosition>), DistributedFailure> {
         let budget = Budget::unlimited();
+        TestHost::register(&fixture.account, self.held.clone());
         let run = || {
             let shares = fixture.container.shares_of(&self.scope)?;
             let options = QueryOptions {
@@ -109,6 +111,7 @@ impl Asked {
                 held: self.held.as_ref(),
                 held_place: Some(ResultCachePlace { owner: b"test".to_vec(), query: 1 }),
                 system: &TestSystem,
+                statement: StatementSource::of_text(&self.text, &[]),
                 format: self.format,
                 begins_with: b"[",
                 timed: false,
@@ -125,7 +128,7 @@ impl Asked {
             let next = next.map(|next| query.named(&next));
             Ok((page.iter().map(<[u8]>::to_vec).collect(), next))
         };
-        routed(&self.scope, DistributedFailure::is_range_gone, run)
+        fixture.container.routed(&self.scope, DistributedFailure::is_range_gone, run)
     }
 
     /// All pages, with something done between every two of them.
@@ -254,4 +257,28 @@ fn what_one_partition_has_begun_its_successors_go_on_with() {
             assert_eq!(sorted(found), sorted(expected), "{text}");
         }
     }
+}
+
+#[test]
+fn a_request_is_run_again_by_a_new_map_and_one_that_names_a_range_is_told() {
+    let fixture = fixture(60, 1);
+    let runs = |scope: &Scope, changes: usize| {
+        let mut runs = 0;
+        let result = fixture.container.routed(
+            scope,
+            |_: &()| true,
+            || {
+                runs += 1;
+                if runs <= changes {
+                    split(&fixture);
+                }
+                Err::<(), ()>(())
+            },
+        );
+        assert!(result.is_err());
+        runs
+    };
+    assert_eq!(runs(&Scope::All, 0), 1, "by the same map it would go the same way");
+    assert_eq!(runs(&Scope::All, 2), 3);
+    assert_eq!(runs(&Scope::Range(0), 1), 1);
 }

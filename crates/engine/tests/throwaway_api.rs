@@ -13,12 +13,12 @@ use orrery_engine::access::{
 };
 use orrery_engine::{
     ChangeMode, ChangePositions, ChangeStart, ChangesFrom, DistributedQuery, EngineConfig, Error, FeedChange,
-    Operation, PageRequest, QueryOptions, Result, Scope, Write,
+    Operation, PageRequest, QueryOptions, Result, Scope, StatementSource, Write,
 };
 use orrery_query::merge::{MergePlan, Merged, PageSize};
 use orrery_query::{JsonText, Prepared};
 use orrery_storage::MemoryStore;
-use query_support::TestSystem;
+use query_support::{TestHost, TestSystem};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl Lines<'_> {
                     (container.definition().query_env(), orrery_sql::parse_query(rest).map_err(bad)?);
                 let prepared = Prepared::new(&query, &[], &env).map_err(bad)?;
                 let plan = MergePlan::new(&query, &prepared, &[], &env).map_err(bad)?;
-                let budget = Budget::unlimited();
-                let options = QueryOptions::new(&budget, &TestSystem, &JsonText);
+                let (budget, statement) = (Budget::unlimited(), StatementSource::of_text(rest, &[]));
+                let options = QueryOptions::new(&budget, &TestSystem, &JsonText, statement);
                 let mut run = DistributedQuery::new(container, container.shares_of(&Scope::All)?, options);
                 let page = run.page(&Merged::new(&plan), None, PageSize { rows: 100, bytes: 1 << 20 });
                 let (rows, _) = page.map_err(|failure| Error::bad_request(format!("{failure:?}")))?;
@@ -76,6 +76,7 @@ impl Lines<'_> {
 fn an_api_is_decoding_calling_and_encoding() {
     let fixture = Fixture::over(Arc::new(MemoryStore::new()), EngineConfig::default(), json!({}), 40_000);
     assert_eq!(fixture.container.ranges().len(), 4);
+    TestHost::register(&fixture.account, None);
     let api = Lines(&fixture);
     let (owner, reader) = (Principal::Key(KeySlot::Primary), Principal::Key(KeySlot::SecondaryReadonly));
     for n in 0..20 {

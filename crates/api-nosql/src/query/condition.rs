@@ -18,7 +18,7 @@ pub fn compile(context: &Context<'_>, target: &Target, text: &str) -> Result<Con
     let prepared = Prepared::condition(&parsed, &env).map_err(|error| request::failed(&error, false))?;
     let compiled = CompiledCondition {
         prepared,
-        system: Box::new(WireSystem(target.rid)),
+        system: std::sync::Arc::new(WireSystem(target.rid)),
         budget: (*context.budget).clone(),
     };
     Ok(Condition::new(text, env.now_ticks, env.random_seed).compiled(compiled))

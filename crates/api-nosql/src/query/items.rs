@@ -16,7 +16,7 @@ use http::{HeaderValue, StatusCode};
 use orrery_engine::query::distributed::cores;
 use orrery_engine::{
     DistributedFailure, DistributedQuery, QueryFailure, QueryOptions, ResultCachePlace, Resuming, Scope,
-    Share,
+    Share, StatementSource,
 };
 use orrery_model::PartitionKey;
 use orrery_query::merge::{MergePlan, MergePosition, Merged, PageSize};
@@ -93,6 +93,7 @@ fn page(
         held: (!merged.is_sorted()).then_some(&context.service.held),
         held_place: plan.map(|_| held_place(target, request, scope)),
         system: &system,
+        statement: StatementSource::of_text(&request.text, &request.parameters),
         format: &JsonText,
         begins_with: &begins_with,
         timed: context.flag(headers::POPULATE_METRICS),

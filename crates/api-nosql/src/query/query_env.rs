@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_engine::{Item, SYSTEM_PROPERTIES, SystemOf, SystemProperties};
+use orrery_engine::{Item, SQL_HOST, SYSTEM_PROPERTIES, SystemOf, SystemProperties};
 use orrery_model::Value;
 use orrery_query::{QueryEnv, RowView};
 
@@ -49,6 +49,10 @@ const ATTACHMENTS: usize = 3;
 impl SystemProperties for WireSystem {
     fn to_shared(&self) -> Arc<dyn SystemProperties> {
         Arc::new(WireSystem(self.0))
+    }
+
+    fn host(&self) -> &'static str {
+        SQL_HOST
     }
 
     fn count(&self) -> usize {

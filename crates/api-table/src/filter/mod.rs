@@ -14,7 +14,7 @@ mod parse;
 mod sql;
 
 pub use parse::parse;
-pub use sql::compile;
+pub use sql::{Compiled, compile, query_env};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {

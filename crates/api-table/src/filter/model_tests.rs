@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use orrery_model::{Raw, Value};
-use orrery_query::{RowView, run_all};
+use orrery_query::{Prepared, RowView, run_all};
 use proptest::prelude::*;
 
-use super::{Comparison, Filter, Literal, Operator, compile};
+use super::{Comparison, Compiled, Filter, Literal, Operator, compile, query_env};
 use crate::edm::{EdmValue, stored_ticks};
 use crate::entity::Entity;
 use crate::stored;
@@ -155,7 +155,10 @@ fn holds(filter: &Filter, row_key: &str, properties: &Properties) -> bool {
 proptest! {
     #[test]
     fn a_filter_lets_through_what_it_says(filter in filter(), entities in prop::collection::vec(entity(), 1..8)) {
-        let (prepared, _) = compile(Some(&filter)).unwrap();
+        let Compiled { query, prepared, .. } = compile(Some(&filter)).unwrap();
+        // Other nodes get the query as text.
+        let read = orrery_sql::parse_query(&query.to_string()).unwrap_or_else(|error| panic!("{query}: {error}"));
+        let again = Prepared::new(&read, &[], &query_env()).unwrap();
         let system = vec![("_etag", Value::from(stored_ticks(TICKS).as_str())), ("_ts", Value::from(SECOND))];
         for (row_key, properties) in &entities {
             let named = properties.iter().map(|(name, value)| (name.clone().into(), value.clone())).collect();
@@ -163,6 +166,7 @@ proptest! {
             let row = RowView { document: Raw::document(&item).unwrap(), system: &system, appended: 0 };
             let passed = !run_all(&prepared, [row]).unwrap().is_empty();
             prop_assert_eq!(passed, holds(&filter, row_key, properties), "{:?} {:?}", row_key, properties);
+            prop_assert_eq!(passed, !run_all(&again, [row]).unwrap().is_empty(), "{}", query);
         }
     }
 }

@@ -49,15 +49,27 @@ fn query(filter: Option<&Filter>) -> Result<Query> {
     })
 }
 
-/// The query, ready to run in one partition, and how what several answer is put together.
-pub fn compile(filter: Option<&Filter>) -> Result<(Prepared, MergePlan)> {
+/// A query, ready to run in one partition, and how what several answer is put together.
+#[derive(Debug)]
+pub struct Compiled {
+    pub query: Query,
+    pub prepared: Prepared,
+    pub plan: MergePlan,
+}
+
+/// What queries are compiled with.
+pub fn query_env() -> QueryEnv {
     // Whichever indexes a table has, its entities can be sorted by their keys.
-    let env = QueryEnv { composite_indexes: None, ..QueryEnv::default() };
+    QueryEnv { composite_indexes: None, ..QueryEnv::default() }
+}
+
+pub fn compile(filter: Option<&Filter>) -> Result<Compiled> {
+    let env = query_env();
     let refused = |error| TableError::new(Code::InvalidInput, format!("The filter cannot be run: {error}"));
     let query = query(filter)?;
     let prepared = Prepared::new(&query, &[], &env).map_err(refused)?;
     let plan = MergePlan::new(&query, &prepared, &[], &env).map_err(refused)?;
-    Ok((prepared, plan))
+    Ok(Compiled { query, prepared, plan })
 }
 
 fn item() -> Expr {
@@ -89,10 +101,16 @@ fn binary(operator: BinaryOp, left: Expr, right: Expr) -> Expr {
 }
 
 fn all(parts: Vec<Expr>) -> Expr {
+    if parts.is_empty() {
+        return constant(true);
+    }
     expr(ExprKind::Logical(LogicalOp::And, parts))
 }
 
 fn any(parts: Vec<Expr>) -> Expr {
+    if parts.is_empty() {
+        return constant(false);
+    }
     expr(ExprKind::Logical(LogicalOp::Or, parts))
 }
 
@@ -331,7 +349,7 @@ mod tests {
 
     /// The row keys of the entities that a filter lets through.
     fn found(filter: &str, entities: &[(&str, &str)]) -> String {
-        let (prepared, _) = compile(Some(&parse(filter).unwrap())).unwrap();
+        let Compiled { prepared, .. } = compile(Some(&parse(filter).unwrap())).unwrap();
         let items: Vec<_> = entities
             .iter()
             .map(|(row_key, text)| {

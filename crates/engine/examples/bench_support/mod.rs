@@ -44,6 +44,10 @@ impl SystemProperties for NoSystem {
         std::sync::Arc::new(NoSystem)
     }
 
+    fn host(&self) -> &'static str {
+        "bench"
+    }
+
     fn count(&self) -> usize {
         0
     }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! frame     length u32 of what follows | version u8 | call u64 | body
-//! request   database u32 | container u32 | range u32 | variant u8 | fields
+//! request   1 | database u32 | container u32 | range u32 | variant u8 | fields
+//! cancel    2
 //! answer    variant u8 | fields
 //! ```
 //!
@@ -11,10 +12,10 @@
 //! connection, because nothing in it can be trusted to be where it seems.
 
 use bytes::Bytes;
-use orrery_budget::Exceeded;
+use orrery_budget::{Budget, Exceeded, MemoryPool, Remaining};
 
 use super::wire::{Wire, record, variants};
-use super::{Answer, PartitionAddress, PartitionStatus, Reply, Request};
+use super::{Answer, Call, PartitionAddress, PartitionStatus, Reply, Request};
 use crate::attachment::{Attached, AttachmentChange, AttachmentContent, AttachmentName, Media};
 use crate::batch::{BatchReply, OperationResult};
 use crate::condition::Condition;
@@ -32,7 +33,7 @@ use crate::script_call::{
 };
 use crate::throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// The length in front of a frame.
 pub(super) const LENGTH_BYTES: usize = 4;
 /// Largest frame. A page of items ends after 4 MB and one item with all its attachments has less than 8 MB.
@@ -121,6 +122,7 @@ variants! {
         13 => Charge { class, charge_ru, key },
         14 => ReadInsight { keys },
         15 => RunScript { key, epk, call },
+        16 => QueryPage(call),
     }
     Reply {
         1 => Item(item),
@@ -136,8 +138,11 @@ variants! {
         11 => Done,
         12 => Insight(insight),
         13 => ScriptRun(reply),
+        14 => QueryPage(reply),
+        15 => QueryFailed(failure),
     }
     Answer { 1 => Done(reply), 2 => Failed(error), 3 => Moved }
+    Call { 1 => Ask(to, request), 2 => Cancel }
     Operation {
         1 => Create { id, document },
         2 => Upsert { id, document },
@@ -211,7 +216,7 @@ variants! {
     }
 }
 
-/// Without the budget of the request.
+/// With what is left of the budget of the request. Whoever answers takes it out of its own memory.
 impl Wire for ScriptCall {
     fn put(&self, out: &mut Vec<u8>) {
         self.work.put(out);
@@ -220,6 +225,7 @@ impl Wire for ScriptCall {
         self.logging.put(out);
         self.now_ticks.put(out);
         self.random_seed.put(out);
+        self.budget.as_ref().map(Budget::remaining).put(out);
     }
 
     fn take(from: &mut Bytes) -> Option<ScriptCall> {
@@ -230,7 +236,8 @@ impl Wire for ScriptCall {
             logging: Wire::take(from)?,
             now_ticks: Wire::take(from)?,
             random_seed: Wire::take(from)?,
-            budget: None,
+            budget: <Option<Remaining> as Wire>::take(from)?
+                .map(|left| Budget::with(MemoryPool::unlimited(), left.limits(), None)),
         })
     }
 }
@@ -255,17 +262,18 @@ impl Wire for ScriptReply {
     }
 }
 
-/// The data alone: what was compiled of it stays where it was compiled, and so does the budget of the request.
+/// The data alone: what was compiled of it stays where it was compiled. What its request has left goes along.
 impl Wire for Condition {
     fn put(&self, out: &mut Vec<u8>) {
         self.text.put(out);
         self.now_ticks.put(out);
         self.random_seed.put(out);
+        self.left().put(out);
     }
 
     fn take(from: &mut Bytes) -> Option<Condition> {
         let text: String = Wire::take(from)?;
-        Some(Condition::new(text, Wire::take(from)?, Wire::take(from)?))
+        Some(Condition::new(text, Wire::take(from)?, Wire::take(from)?).within(Wire::take(from)?))
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use orrery_budget::Exceeded;
+use orrery_budget::{Exceeded, Remaining};
 use orrery_model::{Epk, KeyComponent, Number, PartitionKey, PatchOp, Pointer, Value};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::codec::{FRAME_BYTES_MAX, Frame, LENGTH_BYTES};
 use super::wire::Wire;
-use super::{Answer, PartitionAddress, PartitionStatus, Reply, Request};
+use super::{Answer, Call, PartitionAddress, PartitionStatus, Reply, Request};
 use crate::attachment::{Attached, AttachmentChange, AttachmentContent, AttachmentName, Media};
 use crate::batch::{BatchReply, OperationResult};
 use crate::condition::Condition;
@@ -60,16 +60,16 @@ const KINDS: [Kind; 27] = [
 
 /// What the values of a case are made from.
 #[derive(Debug, Clone)]
-struct Seed {
-    number: u64,
-    small: u8,
-    float: f64,
-    text: String,
-    bytes: Vec<u8>,
-    count: usize,
+pub(super) struct Seed {
+    pub(super) number: u64,
+    pub(super) small: u8,
+    pub(super) float: f64,
+    pub(super) text: String,
+    pub(super) bytes: Vec<u8>,
+    pub(super) count: usize,
 }
 
-fn seeds() -> impl Strategy<Value = Seed> {
+pub(super) fn seeds() -> impl Strategy<Value = Seed> {
     let bytes = prop::collection::vec(any::<u8>(), 0..60);
     (any::<u64>(), any::<u8>(), -1e9..1e9f64, ".{0,20}", bytes, 0..4usize).prop_map(
         |(number, small, float, text, bytes, count)| Seed { number, small, float, text, bytes, count },
@@ -77,11 +77,11 @@ fn seeds() -> impl Strategy<Value = Seed> {
 }
 
 impl Seed {
-    fn times<T>(&self, make: impl Fn() -> T) -> Vec<T> {
+    pub(super) fn times<T>(&self, make: impl Fn() -> T) -> Vec<T> {
         (0..self.count).map(|_| make()).collect()
     }
 
-    fn maybe<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
+    pub(super) fn maybe<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
         self.small.is_multiple_of(2).then(make)
     }
 
@@ -109,16 +109,16 @@ impl Seed {
         RequestClass { low_priority: self.small > 99, bucket, reads_twice: self.small < 50 }
     }
 
-    fn session(&self) -> Vec<(u32, u64)> {
+    pub(super) fn session(&self) -> Vec<(u32, u64)> {
         self.times(|| (u32::from(self.small), self.number))
     }
 
-    fn position(&self) -> Position {
+    pub(super) fn position(&self) -> Position {
         let usage = Usage { items: self.number, size_bytes: self.number / 3 };
         Position { range_id: u32::from(self.small), lsn: self.number, item_lsn: self.number / 2, usage }
     }
 
-    fn error(&self) -> Error {
+    pub(super) fn error(&self) -> Error {
         let error = Error::new(KINDS[usize::from(self.small) % KINDS.len()], self.text.clone());
         let error = Error { at: self.maybe(|| self.position()), ..error.charged(self.float) };
         if self.count > 1 { error.caused_by(self.text.clone()) } else { error }
@@ -140,7 +140,7 @@ impl Seed {
         }
     }
 
-    fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         let number = Value::Number(Number::Int(self.number as i64));
         Value::Object(vec![
             ("a".to_owned(), Value::Array(vec![Value::Null, number])),
@@ -169,7 +169,9 @@ impl Seed {
     fn writes(&self) -> Vec<Write> {
         let id = || self.text.clone();
         let attach = |change| Operation::Attach { id: id(), change: Box::new(change) };
-        let condition = self.maybe(|| Condition::new(self.text.clone(), self.number as i64, self.number));
+        let left = self.maybe(|| Remaining { memory_bytes: self.count, steps: self.number, time: None });
+        let condition =
+            self.maybe(|| Condition::new(self.text.clone(), self.number as i64, self.number).within(left));
         let operations = vec![
             Operation::Create { id: id(), document: self.blob() },
             Operation::Upsert { id: id(), document: self.blob() },
@@ -193,7 +195,7 @@ impl Seed {
         operations.into_iter().map(write).collect()
     }
 
-    fn spans(&self) -> [Span; 3] {
+    pub(super) fn spans(&self) -> [Span; 3] {
         let (epk, key) = (self.epk(), self.key());
         [Span::All, Span::Epk { min: self.epk(), max: Epk::max() }, Span::Key { epk, key }]
     }
@@ -254,6 +256,7 @@ impl Seed {
             let after = self.maybe(|| self.number);
             requests.push(Request::ReadVersions { span: span.clone(), after, limits, session: session() });
         }
+        requests.extend(self.page_requests());
         requests
     }
 
@@ -370,13 +373,21 @@ impl Seed {
         ];
         let scripts = self.script_replies().into_iter().map(|reply| Reply::ScriptRun(Box::new(reply)));
         let kinds = KINDS.map(|kind| Answer::Failed(Error { kind, ..self.error() }));
-        replies.into_iter().chain(scripts).map(Answer::Done).chain(kinds).chain([Answer::Moved]).collect()
+        let pages = self.page_replies();
+        replies
+            .into_iter()
+            .chain(scripts)
+            .chain(pages)
+            .map(Answer::Done)
+            .chain(kinds)
+            .chain([Answer::Moved])
+            .collect()
     }
 }
 
 /// Writes a value, reads it back, and writes that: the same text and the same bytes, and nothing that is shorter or
 /// longer.
-fn round_trip<T: Wire + std::fmt::Debug>(body: T) {
+pub(super) fn round_trip<T: Wire + std::fmt::Debug>(body: T) {
     let bytes = Frame { call: 42, body: &Sent(&body) }.encode().unwrap();
     let frame = Bytes::from(bytes).split_off(LENGTH_BYTES);
     let read = Frame::<T>::decode(frame.clone()).unwrap_or_else(|_| panic!("{body:?} does not read"));
@@ -416,7 +427,8 @@ proptest! {
 
     #[test]
     fn requests_read_back_as_they_were_written(seed in seeds()) {
-        seed.requests().into_iter().for_each(|request| round_trip((HOME, request)));
+        seed.requests().into_iter().for_each(|request| round_trip(Call::Ask(HOME, Box::new(request))));
+        round_trip(Call::Cancel);
     }
 
     #[test]
@@ -429,10 +441,10 @@ proptest! {
         seed in seeds(), at: prop::sample::Index, bit in 0..8u8,
     ) {
         for request in seed.requests() {
-            let mut bytes = Frame { call: 1, body: (HOME, request) }.encode().unwrap().split_off(LENGTH_BYTES);
+            let mut bytes = Frame { call: 1, body: Call::Ask(HOME, Box::new(request)) }.encode().unwrap().split_off(LENGTH_BYTES);
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
-            let _ = Frame::<(PartitionAddress, Request)>::decode(bytes.into());
+            let _ = Frame::<Call>::decode(bytes.into());
         }
         for answer in seed.answers() {
             let mut bytes = Frame { call: 1, body: answer }.encode().unwrap().split_off(LENGTH_BYTES);
@@ -449,10 +461,10 @@ proptest! {
     #[test]
     fn foreign_bytes_are_no_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), known: bool) {
         if known && let Some(version) = bytes.first_mut() {
-            *version = 1;
+            *version = 2;
         }
         let bytes = Bytes::from(bytes);
-        let _ = Frame::<(PartitionAddress, Request)>::decode(bytes.clone());
+        let _ = Frame::<Call>::decode(bytes.clone());
         let _ = Frame::<Answer>::decode(bytes);
     }
 }
@@ -471,14 +483,14 @@ fn the_form_of_a_version_never_changes() {
     let seed = Seed { number: 7, small: 4, float: 1.5, text, bytes: vec![1, 2, 3], count: 2 };
     let mut hash = Sha256::new();
     for request in seed.requests() {
-        hash.update(Frame { call: 1, body: (HOME, request) }.encode().unwrap());
+        hash.update(Frame { call: 1, body: Call::Ask(HOME, Box::new(request)) }.encode().unwrap());
     }
     for answer in seed.answers() {
         hash.update(Frame { call: 1, body: answer }.encode().unwrap());
     }
     let form: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(
-        form, "aac7302a82f62a0a",
+        form, "caf399a318b2846b",
         "another form is another version: raise VERSION, then write this down"
     );
 }

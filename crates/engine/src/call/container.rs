@@ -1,7 +1,7 @@
 //! The calls of a container: each finds its partition, here or elsewhere, and hands over.
 //!
-//! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again,
-//! here, and its sender notices nothing; only one that names a range by its id is told that the range is gone.
+//! The map may change while a request is on its way. A request that was routed by key, scope or hash is routed again
+//! (`crate::routing`), and its sender notices nothing; only one that names a range by its id is told that it is gone.
 //!
 //! A write is begun when it is called, and its future waits until it is durable. Everything else is done when its
 //! future is first polled, and ready then where the partition is here. A look at figures waits for them on the
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use orrery_model::{Epk, PartitionKey};
 
 use super::partition_ref::{DeletePartitionKey, WriteCall, Written, durable, unexpected};
+use super::query_page::SentPage;
 use super::{Answer, PartitionRef};
 use crate::batch::{BatchOperation, BatchReply};
 use crate::block_on;
@@ -21,73 +22,43 @@ use crate::error::{Error, Kind, Result};
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, VersionsPage};
 use crate::item::{ItemReply, Operation, Position, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::gone;
+use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
+use crate::routing::{Routes, is_gone, routed};
 use crate::script_call::{ScriptCall, ScriptReply};
 use crate::throughput::RequestClass;
-
-/// How often one request is routed again because the map has changed under it.
-const ROUTES_MAX: usize = 16;
-
-/// What a request was routed by.
-struct Routes<'c> {
-    container: &'c Container,
-    map: usize,
-    tries: usize,
-}
-
-impl<'c> Routes<'c> {
-    fn new(container: &'c Container) -> Routes<'c> {
-        Routes { container, map: map_of(container), tries: 0 }
-    }
-
-    /// Whether the request failed because its partition has gone meanwhile, so that it may be run once more by the
-    /// new map.
-    fn again(&mut self, error: &Error) -> bool {
-        let before = std::mem::replace(&mut self.map, map_of(self.container));
-        self.tries += 1;
-        error.kind == Kind::RangeGone && self.tries < ROUTES_MAX && before != self.map
-    }
-}
-
-/// Tells one map of a container from the others.
-fn map_of(container: &Container) -> usize {
-    Arc::as_ptr(&container.map()).addr()
-}
-
-/// Runs a read until it is not because of the map that it fails.
-macro_rules! routed {
-    ($container:expr, $attempt:expr) => {{
-        let mut routes = Routes::new($container);
-        loop {
-            match $attempt.await {
-                Err(error) if routes.again(&error) => {}
-                answer => return answer,
-            }
-        }
-    }};
-}
 
 /// Items.
 impl Container {
     /// Reads one item from the last published state.
     pub async fn read_item(&self, key: &PartitionKey, id: &str, options: &ReadOptions) -> Result<ItemReply> {
-        routed!(self, async {
-            let (partition, epk) = self.route(key)?;
-            partition.read_item(key, &epk, id, options).await
-        })
+        routed!(
+            self,
+            is_gone,
+            async {
+                let (partition, epk) = self.route(key)?;
+                partition.read_item(key, &epk, id, options).await
+            }
+            .await
+        )
     }
 
     /// The id of the item with this number, as rids name it. Whether the item is still shown is for whoever reads it
     /// to find out.
     pub async fn item_id(&self, key: &PartitionKey, number: u64) -> Result<String> {
-        routed!(self, async {
-            let (partition, epk) = self.route(key)?;
-            partition.find_item(&epk, number).await.map(|(_, id)| id)
-        })
+        routed!(
+            self,
+            is_gone,
+            async {
+                let (partition, epk) = self.route(key)?;
+                partition.find_item(&epk, number).await.map(|(_, id)| id)
+            }
+            .await
+        )
     }
 
     /// The partition key and the id of the item with this number, of which no more is known than where its key lies.
     pub async fn item_at(&self, epk: &Epk, number: u64) -> Result<(PartitionKey, String)> {
-        routed!(self, async { self.owner(epk)?.find_item(epk, number).await })
+        routed!(self, is_gone, async { self.owner(epk)?.find_item(epk, number).await }.await)
     }
 
     /// How large the item is that a write would change; 0 where there is none, or will be none. A look beforehand,
@@ -143,13 +114,16 @@ impl Container {
 
     /// Runs a script over a logical partition where that is, again when the partition has gone to others meanwhile.
     pub async fn run_script(&self, key: &PartitionKey, call: ScriptCall) -> Result<ScriptReply> {
-        for _ in 0..ROUTES_MAX {
+        let mut routes = Routes::new(self);
+        loop {
             let (partition, epk) = self.route(key)?;
             if let Some(reply) = partition.run_script(key, &epk, call.clone()).await? {
                 return Ok(reply);
             }
+            if !routes.after_pause() {
+                return Err(gone());
+            }
         }
-        Err(gone())
     }
 
     /// Begins a write of one key now, on the caller's thread; the future waits until its outcome is durable. In the
@@ -166,7 +140,7 @@ impl Container {
             _ => None,
         };
         async move {
-            let mut tries = 0;
+            let mut routes = again.as_ref().map(|(container, _)| Routes::new(container));
             loop {
                 match begun? {
                     Written::Submitted(partition, submitted) => return durable(&partition, submitted).await,
@@ -182,11 +156,12 @@ impl Container {
                         }
                     }
                 }
-                let Some((container, key)) = again.as_ref().filter(|_| tries < ROUTES_MAX) else {
-                    return Err(gone());
-                };
-                tries += 1;
-                begun = container.begin(key, &call);
+                match &again {
+                    Some((container, key)) if routes.as_mut().is_some_and(Routes::after_pause) => {
+                        begun = container.begin(key, &call);
+                    }
+                    _ => return Err(gone()),
+                }
             }
         }
     }
@@ -200,7 +175,7 @@ impl Container {
 /// Lists.
 impl Container {
     pub async fn read_feed(&self, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
-        routed!(self, crate::feed::read_feed(self, scope, page))
+        routed!(self, is_gone, crate::feed::read_feed(self, scope, page).await)
     }
 
     pub async fn read_changes(
@@ -209,7 +184,7 @@ impl Container {
         from: ChangesFrom,
         page: &PageRequest,
     ) -> Result<ChangesPage> {
-        routed!(self, crate::feed::read_changes(self, scope, from, page))
+        routed!(self, is_gone, crate::feed::read_changes(self, scope, from, page).await)
     }
 
     /// A page of all versions of items and of their deletes, after a commit; `None`: from now on.
@@ -219,7 +194,46 @@ impl Container {
         after: Option<u64>,
         page: &PageRequest,
     ) -> Result<VersionsPage> {
-        routed!(self, crate::feed::read_versions(self, scope, after, page))
+        routed!(self, is_gone, crate::feed::read_versions(self, scope, after, page).await)
+    }
+}
+
+/// Queries.
+impl Container {
+    /// A page of a query over a scope that lies in one partition. Each row is handed to `sink`. Where the partition is
+    /// elsewhere this waits for the page on the caller's thread; a page that must be short (`QueryLimits::steps`) gives up
+    /// instead.
+    pub fn query_page(
+        &self,
+        scope: &Scope,
+        query: &PartitionQuery<'_>,
+        sink: &mut PageSink<'_>,
+    ) -> Result<QueryPage, QueryFailure> {
+        self.only_partition_of(scope)?.query_page(query, sink)
+    }
+
+    /// Asks for such a page where it is elsewhere; `None` where it is here.
+    pub(crate) fn send_query_page(
+        &self,
+        scope: &Scope,
+        query: &PartitionQuery<'_>,
+    ) -> Result<Option<SentPage>, QueryFailure> {
+        match self.only_partition_of(scope)? {
+            PartitionRef::Local(_) => Ok(None),
+            PartitionRef::Remote(partition) => partition.send_page(query).map(Some),
+        }
+    }
+
+    /// The only partition of a scope.
+    fn only_partition_of(&self, scope: &Scope) -> Result<PartitionRef> {
+        match scope {
+            Scope::Range(id) | Scope::Epk { range: Some(id), .. } => self.by_id(*id),
+            _ => {
+                let mut partitions = self.refs_of(scope)?;
+                let only = partitions.pop().filter(|_| partitions.is_empty());
+                only.ok_or_else(|| Error::internal("A share is more than one partition."))
+            }
+        }
     }
 }
 
@@ -232,7 +246,7 @@ impl Container {
     }
 
     async fn summed_usage(&self) -> Result<Usage> {
-        routed!(self, async {
+        routed!(self, is_gone, async {
             let mut sum = Usage::default();
             for slot in self.slots_of(&Scope::All)? {
                 let position = async { self.reach(&slot)?.position().await };
@@ -248,7 +262,7 @@ impl Container {
                 }
             }
             Ok(sum)
-        })
+        }.await)
     }
 
     /// How much of the index follows the present indexing policy, in percent: 100 when all of it does.
@@ -283,7 +297,7 @@ impl Container {
     }
 
     async fn routed_position(&self, key: &PartitionKey) -> Result<Position> {
-        routed!(self, async { self.route(key)?.0.position().await })
+        routed!(self, is_gone, async { self.route(key)?.0.position().await }.await)
     }
 
     /// Where the first partition stands.

@@ -3,18 +3,20 @@
 //!
 //! ```text
 //! caller ── encode ── pipe ── serve: decode, begin ─┬─ ready ────────────┬─ encode ── pipe ── deliver: decode ── caller
-//!                                                   └─ durable ── finish ─┘
+//!                                                   ├─ durable ── finish ─┤
+//!                                                   └─ page of a query ───┘
 //! ```
 //!
 //! It proves that calls are data and nothing else: the tests of the engine run through it as they run without
-//! (`ORRERY_LOOPBACK=1`). Three threads do what a node would do with its connections; like there, requests are begun
-//! in the order in which they arrive, and answers come in the order in which they are ready.
+//! (`ORRERY_LOOPBACK=1`). A few threads do what a node would do with its connections; like there, requests are begun
+//! in the order in which they arrive, and answers come in the order in which they are ready. Pages of queries have
+//! threads of their own, so that whoever gives one up is heard while it is made.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -25,19 +27,40 @@ use parking_lot::Mutex;
 
 use super::codec::{FRAME_BYTES_MAX, Frame, LENGTH_BYTES};
 use super::partition_ref::RemotePartition;
-use super::{Answer, AnswerFuture, Link, PartitionAddress, PartitionRef, Request, serve};
+use super::query_page::Gone;
+use super::{Answer, AnswerFuture, Call, Link, PartitionAddress, PartitionRef, Request, serve};
 use crate::error::{Error, Kind, OUTCOME_UNKNOWN, Result};
 use crate::partition::Partition;
 
+/// Pages of queries that are made at once. Others wait, as many as there are threads that ask.
+const PAGE_THREADS: usize = 4;
+
+/// Pages of queries that went through a loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PagesSent {
+    pub asked: u64,
+    /// Pages and scripts that nobody waited for any more.
+    pub given_up: u64,
+    /// Pages and scripts that are being made, or wait for it.
+    pub running: usize,
+}
+
 pub(crate) struct Loopback {
-    near: Mutex<PipeWriter>,
+    near: Arc<Mutex<PipeWriter>>,
     next_call: AtomicU64,
+    /// Pages of queries that were asked for, what was given up, and what is being made.
+    pages: AtomicU64,
+    given_up: Arc<AtomicU64>,
+    running: Arc<Running>,
     waiting: Arc<Waiting>,
     partitions: Arc<Mutex<Partitions>>,
 }
 
 /// The partitions that can be called. Those that are no longer open are gone.
 type Partitions = HashMap<PartitionAddress, Weak<Partition>>;
+
+/// The pages and scripts that are made at present.
+type Running = Mutex<HashMap<u64, Gone>>;
 
 /// The calls that wait for an answer; `None` when no more answers will come.
 type Waiting = Mutex<Option<HashMap<u64, oneshot::Sender<Answer>>>>;
@@ -49,13 +72,41 @@ impl Loopback {
         let waiting: Arc<Waiting> = Arc::new(Mutex::new(Some(HashMap::new())));
         let partitions: Arc<Mutex<Partitions>> = Arc::default();
         let (finish, woken) = mpsc::channel();
-        let far = Arc::new(Mutex::new(far));
-        let known = partitions.clone();
+        let (queue, pages) = mpsc::channel();
+        let pages = Arc::new(Mutex::new(pages));
+        let running: Arc<Running> = Arc::default();
+        let node = Node {
+            partitions: partitions.clone(),
+            answers: Arc::new(Mutex::new(far)),
+            finish,
+            pages: queue,
+            running: running.clone(),
+        };
         let deliver_to = waiting.clone();
-        spawn("loopback-serve", move || serve(requests, &known, &far, &finish))?;
+        spawn("loopback-serve", move || node.serve(requests))?;
         spawn("loopback-finish", move || finish_woken(&woken))?;
+        for _ in 0..PAGE_THREADS {
+            let pages = pages.clone();
+            spawn("loopback-page", move || make_pages(&pages))?;
+        }
         spawn("loopback-deliver", move || deliver(answers, &deliver_to))?;
-        Ok(Arc::new(Loopback { near: Mutex::new(near), next_call: AtomicU64::new(1), waiting, partitions }))
+        Ok(Arc::new(Loopback {
+            near: Arc::new(Mutex::new(near)),
+            next_call: AtomicU64::new(1),
+            pages: AtomicU64::new(0),
+            given_up: Arc::default(),
+            running,
+            waiting,
+            partitions,
+        }))
+    }
+
+    pub(crate) fn pages(&self) -> PagesSent {
+        PagesSent {
+            asked: self.pages.load(Ordering::Relaxed),
+            given_up: self.given_up.load(Ordering::Relaxed),
+            running: self.running.lock().len(),
+        }
     }
 
     /// The partition as if it were elsewhere.
@@ -76,9 +127,11 @@ impl Loopback {
         PartitionRef::Remote(Arc::new(RemotePartition { address, min, max, link: self.clone() }))
     }
 
-    fn send(&self, to: PartitionAddress, request: Request) -> Result<oneshot::Receiver<Answer>> {
+    fn send(&self, to: PartitionAddress, request: Request) -> Result<(oneshot::Receiver<Answer>, Asked)> {
         let call = self.next_call.fetch_add(1, Ordering::Relaxed);
-        let frame = Frame { call, body: (to, request) }
+        let is_lengthy = request.is_lengthy();
+        self.pages.fetch_add(u64::from(matches!(request, Request::QueryPage(_))), Ordering::Relaxed);
+        let frame = Frame { call, body: Call::Ask(to, Box::new(request)) }
             .encode()
             .ok_or_else(|| Error::new(Kind::TooLarge, "Request size is too large"))?;
         let (sender, receiver) = oneshot::channel();
@@ -89,7 +142,29 @@ impl Loopback {
             }
             return Err(no_answer());
         }
-        Ok(receiver)
+        let near = is_lengthy.then(|| (self.near.clone(), self.given_up.clone()));
+        Ok((receiver, Asked { call, waiting: self.waiting.clone(), near }))
+    }
+}
+
+/// A call whose answer somebody waits for, until this is dropped.
+struct Asked {
+    call: u64,
+    waiting: Arc<Waiting>,
+    /// Where to say that nobody does, if that is worth it.
+    near: Option<(Arc<Mutex<PipeWriter>>, Arc<AtomicU64>)>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // An answer that has come was taken off the list.
+        let waited = self.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&self.call));
+        if let (Some(_), Some((near, given_up))) = (waited, &self.near)
+            && let Some(frame) = (Frame { call: self.call, body: Call::Cancel }).encode()
+        {
+            given_up.fetch_add(1, Ordering::Relaxed);
+            let _ = near.lock().write_all(&frame);
+        }
     }
 }
 
@@ -98,7 +173,8 @@ impl Link for Loopback {
         let may_write = request.may_write();
         let sent = self.send(to, request);
         Box::pin(async move {
-            sent?.await.map_err(|_| match may_write {
+            let (answer, _asked) = sent?;
+            answer.await.map_err(|_| match may_write {
                 true => Error::new(Kind::OutcomeUnknown, OUTCOME_UNKNOWN),
                 false => no_answer(),
             })
@@ -132,29 +208,71 @@ fn read_frame(stream: &mut PipeReader) -> Option<Bytes> {
     (frame.len() == length).then(|| frame.into())
 }
 
-/// Takes requests off the pipe and begins to answer them, until the pipe ends.
-fn serve(
-    mut requests: PipeReader,
-    partitions: &Mutex<Partitions>,
-    answers: &Arc<Mutex<PipeWriter>>,
-    finish: &Sender<Arc<Task>>,
-) {
-    while let Some(frame) = read_frame(&mut requests) {
-        let Ok(Frame { call, body: (address, request) }) =
-            Frame::<(PartitionAddress, Request)>::decode(frame)
-        else {
-            tracing::error!("a request of the loopback cannot be read; no more are answered");
-            return;
-        };
-        let partition = partitions.lock().get(&address).and_then(Weak::upgrade);
-        let answer = async move {
-            match partition {
-                Some(partition) => serve::answer(partition, request).await,
-                None => Answer::Moved,
+/// The side that has the partitions.
+struct Node {
+    partitions: Arc<Mutex<Partitions>>,
+    answers: Arc<Mutex<PipeWriter>>,
+    finish: Sender<Arc<Task>>,
+    pages: Sender<Arc<Task>>,
+    running: Arc<Running>,
+}
+
+impl Node {
+    /// Takes requests off the pipe and begins to answer them, until the pipe ends.
+    fn serve(&self, mut requests: PipeReader) {
+        while let Some(frame) = read_frame(&mut requests) {
+            let Ok(Frame { call, body }) = Frame::<Call>::decode(frame) else {
+                tracing::error!("a request of the loopback cannot be read; no more are answered");
+                return;
+            };
+            match body {
+                Call::Ask(address, request) => self.begin(call, address, *request),
+                Call::Cancel => {
+                    if let Some(gone) = self.running.lock().get(&call) {
+                        gone.store(true, Ordering::Relaxed);
+                    }
+                }
             }
+        }
+    }
+
+    fn begin(&self, call: u64, address: PartitionAddress, request: Request) {
+        let partition = self.partitions.lock().get(&address).and_then(Weak::upgrade);
+        let (is_page, is_lengthy) = (matches!(request, Request::QueryPage(_)), request.is_lengthy());
+        let gone = Gone::new(AtomicBool::new(false));
+        if is_lengthy {
+            self.running.lock().insert(call, gone.clone());
+        }
+        let running = self.running.clone();
+        let answer = async move {
+            let answer = match partition {
+                Some(partition) => serve::answer(partition, request, gone).await,
+                None => Answer::Moved,
+            };
+            if is_lengthy {
+                running.lock().remove(&call);
+            }
+            answer
         };
         let future = Mutex::new(Some(Box::pin(answer) as Pin<Box<dyn Future<Output = Answer> + Send>>));
-        Arc::new(Task { call, future, answers: answers.clone(), finish: finish.clone() }).run();
+        let (answers, finish) = (self.answers.clone(), self.finish.clone());
+        let task = Arc::new(Task { call, future, answers, finish });
+        match is_page {
+            // The threads are there as long as this side is.
+            true => drop(self.pages.send(task)),
+            false => task.run(),
+        }
+    }
+}
+
+/// Makes pages of queries until there will be no more.
+fn make_pages(pages: &Mutex<Receiver<Arc<Task>>>) {
+    loop {
+        let next = pages.lock().recv();
+        match next {
+            Ok(task) => task.run(),
+            Err(_) => return,
+        }
     }
 }
 

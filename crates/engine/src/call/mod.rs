@@ -6,14 +6,14 @@
 //! ```
 //!
 //! - `container`: the calls of a container, routed. `partition_ref`: the facade that they go through.
-//! - [`Request`], [`Reply`], [`Answer`]: plain values; this file. `codec`, `wire`: the same as bytes, versioned.
+//! - [`Request`], [`Reply`], [`Answer`]: plain values; this file. `codec`, `query_codec`, `wire`: the same as bytes, versioned.
+//! - `query_page`: a page of a query, asked for elsewhere and made for others; `statement_cache`: what it was compiled to.
 //! - `serve`: answers a request with the partition that it names. `loopback`: a [`Link`] that leads back into this
 //!   process, through a pipe and as bytes, so that tests of the engine can be run as if every partition were
 //!   elsewhere.
 //!
 //! What the owner of a partition does by itself is no call and stays with [`Partition`](crate::partition::Partition):
-//! upkeep, splits and merges, checks. Pages of queries are still called directly; they become a variant here when
-//! their rows are data.
+//! upkeep, splits and merges, checks.
 
 mod codec;
 #[cfg(test)]
@@ -21,7 +21,12 @@ mod codec_tests;
 mod container;
 mod loopback;
 mod partition_ref;
+mod query_codec;
+#[cfg(test)]
+mod query_codec_tests;
+mod query_page;
 mod serve;
+mod statement_cache;
 mod wire;
 
 use std::future::Future;
@@ -34,11 +39,17 @@ use crate::error::{Error, Result};
 use crate::feed::ChangesFrom;
 use crate::item::{ItemReply, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
 use crate::partition::{PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span};
+use crate::query::QueryFailure;
 use crate::script_call::{ScriptCall, ScriptReply};
 use crate::throughput::{PartitionInsight, RequestClass};
 
+use query_page::{PageCall, PageReply};
+
 pub(crate) use loopback::Loopback;
+pub use loopback::PagesSent;
 pub(crate) use partition_ref::PartitionRef;
+pub(crate) use query_page::SentPage;
+pub(crate) use statement_cache::StatementCache;
 
 /// Which partition a call is for, in a cluster of which every node has the same catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,9 +141,15 @@ pub(crate) enum Request {
     ReadInsight {
         keys: usize,
     },
+    QueryPage(Box<PageCall>),
 }
 
 impl Request {
+    /// Whether it may take so long that giving it up is worth a message.
+    pub(crate) fn is_lengthy(&self) -> bool {
+        matches!(self, Request::QueryPage(_) | Request::RunScript { .. })
+    }
+
     /// Whether it may change something: then nobody knows whether it has, where no answer comes.
     pub(crate) fn may_write(&self) -> bool {
         matches!(
@@ -162,6 +179,8 @@ pub(crate) enum Reply {
     Done,
     Insight(Box<PartitionInsight>),
     ScriptRun(Box<ScriptReply>),
+    QueryPage(Box<PageReply>),
+    QueryFailed(Box<QueryFailure>),
 }
 
 /// Where a partition stands, what it holds and how far its index is.
@@ -184,9 +203,18 @@ pub(crate) enum Answer {
 /// An answer on its way.
 pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
 
+/// What a node is sent.
+#[derive(Debug)]
+pub(crate) enum Call {
+    Ask(PartitionAddress, Box<Request>),
+    /// Nobody waits for the answer to the call of this number any more.
+    Cancel,
+}
+
 /// A way to the node that has a partition.
 pub(crate) trait Link: Send + Sync {
     /// Sends a request now; the future is ready when its answer has come, or when it is known that none will.
-    /// Requests of one caller to one partition arrive in the order in which they were sent.
+    /// Requests of one caller to one partition arrive in the order in which they were sent. A future that is dropped
+    /// before tells the node so, where that can save it work.
     fn call(&self, to: PartitionAddress, request: Request) -> AnswerFuture;
 }

@@ -17,6 +17,7 @@ use crate::partition::{
     PageLimits, Partition, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span, Submitted,
     gone, settle,
 };
+use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
 use crate::script_call::{LogicalPartition, ScriptCall, ScriptReply, ScriptStop};
 use crate::throughput::{PartitionInsight, RequestClass};
 
@@ -180,6 +181,18 @@ impl PartitionRef {
                 let request = Request::ReadVersions { span, after, limits, session: session.to_vec() };
                 partition.ask(request, only!(Versions)).await
             }
+        }
+    }
+
+    /// A page of a query, with its rows for `sink`; where the partition is elsewhere, waited for on this thread.
+    pub(crate) fn query_page(
+        &self,
+        query: &PartitionQuery<'_>,
+        sink: &mut PageSink<'_>,
+    ) -> Result<QueryPage, QueryFailure> {
+        match self {
+            PartitionRef::Local(partition) => partition.query(query, sink),
+            PartitionRef::Remote(partition) => partition.send_page(query)?.receive(query.budget, sink),
         }
     }
 

@@ -5,15 +5,20 @@
 
 use std::sync::Arc;
 
+use orrery_budget::Budget;
 use orrery_model::{Epk, PartitionKey};
 
 use super::partition_ref::{DeletePartitionKey, WriteCall, Written, durable};
+use super::query_page::{Gone, PageCall, is_gone};
 use super::{Answer, PartitionRef, Reply, Request};
 use crate::error::Result;
 use crate::partition::Partition;
+use crate::query::QueryFailure;
+use crate::query_host::SQL_HOST;
 
-pub(super) async fn answer(partition: Arc<Partition>, request: Request) -> Answer {
-    let here = PartitionRef::Local(partition);
+/// `gone` says that nobody waits for the answer any more; a script or a page of a query ends then.
+pub(super) async fn answer(partition: Arc<Partition>, request: Request, gone: Gone) -> Answer {
+    let here = PartitionRef::Local(partition.clone());
     let reply = match request {
         Request::ReadItem { key, epk, id, options } => {
             here.read_item(&key, &epk, &id, &options).await.map(Reply::Item)
@@ -50,16 +55,34 @@ pub(super) async fn answer(partition: Arc<Partition>, request: Request) -> Answe
         Request::Charge { class, charge_ru, key } => {
             here.charge(class, charge_ru, key.as_ref()).await.map(|()| Reply::Done)
         }
-        Request::RunScript { key, epk, call } => match here.run_script(&key, &epk, *call).await {
-            Ok(Some(reply)) => Ok(Reply::ScriptRun(Box::new(reply))),
-            Ok(None) => return Answer::Moved,
-            Err(error) => Err(error),
-        },
+        Request::RunScript { key, epk, mut call } => {
+            call.budget = call.budget.and_then(|budget| of_this_node(&partition, &budget, &gone));
+            match here.run_script(&key, &epk, *call).await {
+                Ok(Some(reply)) => Ok(Reply::ScriptRun(Box::new(reply))),
+                Ok(None) => return Answer::Moved,
+                Err(error) => Err(error),
+            }
+        }
         Request::ReadInsight { keys } => {
             here.insight(keys).await.map(|insight| Reply::Insight(Box::new(insight)))
         }
+        Request::QueryPage(call) => return queried(&partition, *call, &gone),
     };
     ended(reply)
+}
+
+/// What a request has left, out of the memory of this node; `None` where nothing here says how much there is.
+fn of_this_node(partition: &Partition, budget: &Budget, gone: &Gone) -> Option<Budget> {
+    let host = partition.owner().hosts().query(SQL_HOST)?;
+    Some(host.budget(*budget.limits(), Some(is_gone(gone))))
+}
+
+fn queried(partition: &Partition, call: PageCall, gone: &Gone) -> Answer {
+    match call.answer(partition, gone) {
+        Ok(reply) => Answer::Done(Reply::QueryPage(Box::new(reply))),
+        Err(QueryFailure::Engine(error)) => Answer::Failed(error),
+        Err(failure) => Answer::Done(Reply::QueryFailed(Box::new(failure))),
+    }
 }
 
 fn ended(reply: Result<Reply>) -> Answer {

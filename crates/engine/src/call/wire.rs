@@ -5,6 +5,7 @@
 //! not read is `None`, never a panic. Documents stay where they are: they are pieces of the frame, not copies.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use orrery_model::{Epk, Number, PartitionKey, PatchOp, Pointer, Raw, Value};
@@ -131,6 +132,17 @@ impl Wire for String {
     }
 }
 
+/// In nanoseconds.
+impl Wire for Duration {
+    fn put(&self, out: &mut Vec<u8>) {
+        u64::try_from(self.as_nanos()).unwrap_or(u64::MAX).put(out);
+    }
+
+    fn take(from: &mut Bytes) -> Option<Duration> {
+        u64::take(from).map(Duration::from_nanos)
+    }
+}
+
 impl<T: Wire> Wire for Option<T> {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(self.is_some()));
@@ -234,11 +246,19 @@ impl Wire for PartitionKey {
 /// In stored form.
 impl Wire for Value {
     fn put(&self, out: &mut Vec<u8>) {
-        put_slice(out, &self.to_document());
+        match self {
+            // Which has no stored form.
+            Value::Undefined => put_slice(out, &[]),
+            value => put_slice(out, &value.to_document()),
+        }
     }
 
     fn take(from: &mut Bytes) -> Option<Value> {
-        Raw::document(&Bytes::take(from)?).ok().map(Raw::to_value)
+        let bytes = Bytes::take(from)?;
+        match bytes.is_empty() {
+            true => Some(Value::Undefined),
+            false => Raw::document(&bytes).ok().map(Raw::to_value),
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //!   of the rows, streamed, sorted or materialized. `output`: the rows, what the page did and what it costs.
 //! - `result_cache`: pages that are ready already. `position`: where the next page begins. `costs`: by which figures ways are chosen.
 //! - `distributed`: the same over several partitions.
+//! - `statement`: what a query was compiled from, for pages that are made on another node (`crate::call::query_page`).
 
 mod access_path;
 mod costs;
@@ -21,6 +22,7 @@ mod output;
 mod page;
 mod position;
 pub mod result_cache;
+mod statement;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,10 +46,14 @@ pub use distributed::{
 pub use output::{IndexUse, QueryMetrics, Report};
 pub use position::{Order, Progress, QueryPosition, WindowPosition, decode_keys, encode_keys};
 pub use result_cache::{RESULT_CACHE_BYTES_MAX, ResultCache, ResultCachePlace};
+pub(crate) use statement::Statement;
+pub use statement::{StatementSource, StatementText};
 
 /// A query over one partition.
 pub struct PartitionQuery<'q> {
     pub prepared: &'q Prepared,
+    /// What it was compiled from, where the partition may be elsewhere.
+    pub statement: Option<StatementSource<'q>>,
     pub span: &'q Span,
     pub from: Option<&'q QueryPosition>,
     pub limits: QueryLimits,
@@ -89,6 +95,9 @@ pub type PageSink<'s> = dyn FnMut(Row<'_>) -> Result<usize, SqlError> + 's;
 pub trait SystemProperties: Send + Sync {
     /// The same for another thread.
     fn to_shared(&self) -> Arc<dyn SystemProperties>;
+
+    /// The api whose view of items this is, by the name of its [`QueryHost`](crate::QueryHost).
+    fn host(&self) -> &'static str;
 
     fn count(&self) -> usize;
 

@@ -8,10 +8,10 @@ mod generate_search;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orrery_budget::Budget;
+use orrery_budget::{Budget, IsGone, Limits, MemoryPool};
 use orrery_engine::{
-    Costs, EngineConfig, Item, PageRequest, PartitionQuery, QueryFailure, QueryLimits, QueryPage,
-    QueryPosition, ResultCache, Scope, SystemOf, SystemProperties,
+    Account, ContainerCore, Costs, EngineConfig, Item, PageRequest, PartitionQuery, QueryFailure, QueryHost,
+    QueryLimits, QueryPage, QueryPosition, ResultCache, Scope, StatementSource, SystemOf, SystemProperties,
 };
 use orrery_model::{PartitionKey, Value};
 use orrery_query::{DistanceFunction, Execution, Flow, JsonText, Language, Prepared, QueryEnv, Row};
@@ -46,7 +46,7 @@ pub struct Case {
     pub fixture: Fixture,
     pub costs: Costs,
     /// Where later pages are kept, if anywhere; at times there is room for little.
-    held: Option<ResultCache>,
+    held: Option<Arc<ResultCache>>,
 }
 
 /// System properties as the tests see them: a number for the resource id, the time of the write.
@@ -55,6 +55,10 @@ pub struct TestSystem;
 impl SystemProperties for TestSystem {
     fn to_shared(&self) -> std::sync::Arc<dyn SystemProperties> {
         std::sync::Arc::new(TestSystem)
+    }
+
+    fn host(&self) -> &'static str {
+        TEST_HOST
     }
 
     fn count(&self) -> usize {
@@ -76,13 +80,58 @@ impl SystemProperties for TestSystem {
     }
 }
 
+const TEST_HOST: &str = "test";
+
+/// What the tests are to partitions that are elsewhere.
+pub struct TestHost {
+    pub results: Option<Arc<ResultCache>>,
+}
+
+impl TestHost {
+    pub fn register(account: &Account, results: Option<Arc<ResultCache>>) {
+        account.set_query_host(TEST_HOST, Arc::new(TestHost { results }));
+    }
+}
+
+impl QueryHost for TestHost {
+    fn env(&self, container: &Arc<ContainerCore>, _: &Budget) -> QueryEnv {
+        container.definition().query_env()
+    }
+
+    fn system(&self, _: &Arc<ContainerCore>) -> Arc<dyn SystemProperties> {
+        Arc::new(TestSystem)
+    }
+
+    fn budget(&self, limits: Limits, is_gone: Option<IsGone>) -> Budget {
+        Budget::with(MemoryPool::unlimited(), limits, is_gone)
+    }
+
+    fn results(&self) -> Option<Arc<ResultCache>> {
+        self.results.clone()
+    }
+}
+
+/// A query that is ready to run, here and elsewhere.
+pub struct Ready {
+    pub prepared: Prepared,
+    pub text: String,
+}
+
+impl std::ops::Deref for Ready {
+    type Target = Prepared;
+
+    fn deref(&self) -> &Prepared {
+        &self.prepared
+    }
+}
+
 /// Rows of a query, or the message it failed with.
 type Answer = Result<Vec<String>, String>;
 
 impl Case {
     /// A container that is there, under the usual figures.
     pub fn of(fixture: Fixture) -> Case {
-        Case { fixture, costs: Costs::default(), held: Some(ResultCache::default()) }
+        Case { fixture, costs: Costs::default(), held: Some(Arc::default()) }
     }
 
     pub fn new(dice: &mut Dice) -> Case {
@@ -96,7 +145,7 @@ impl Case {
         let fixture = Fixture::over(store, config, (theme.policy)(dice), throughput);
         let held =
             [None, Some(ResultCache::new(600)), Some(ResultCache::default())].into_iter().nth(dice.below(3));
-        let case = Case { fixture, costs: generate::costs(dice), held: held.flatten() };
+        let case = Case { fixture, costs: generate::costs(dice), held: held.flatten().map(Arc::new) };
         // Upkeep changes nothing. When it comes by itself is up to the machine.
         if dice.one_in(2) {
             case.fixture.sweep();
@@ -132,14 +181,14 @@ impl Case {
     }
 
     pub fn keep_rows(&mut self) {
-        self.held = Some(ResultCache::default());
+        self.held = Some(Arc::default());
     }
 
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
         self.fixture.container.partitions().unwrap()
     }
 
-    pub fn prepare(&self, text: &str) -> Result<Prepared, String> {
+    pub fn prepare(&self, text: &str) -> Result<Ready, String> {
         let query = orrery_sql::parse_query(text).map_err(|error| format!("{error:?}"))?;
         let definition = self.fixture.container.definition();
         let composite = definition.indexing.composite.iter().map(|index| {
@@ -160,28 +209,31 @@ impl Case {
             vectors: vectors.collect(),
             ..QueryEnv::default()
         };
-        Prepared::new(&query, &[], &env).map_err(|error| error.message)
+        let prepared = Prepared::new(&query, &[], &env).map_err(|error| error.message)?;
+        Ok(Ready { prepared, text: text.to_owned() })
     }
 
     pub fn page(
         &self,
         partition: &Partition,
         scope: &Scope,
-        prepared: &Prepared,
+        ready: &Ready,
         from: Option<&QueryPosition>,
         rows: usize,
     ) -> Result<(Vec<String>, QueryPage), QueryFailure> {
         let mut found = Vec::new();
-        let span = self.fixture.container.span_of(scope)?;
+        let (span, range) = (self.fixture.container.span_of(scope)?, Scope::Range(partition.range_id()));
         let steps = (self.costs != Costs::default()).then_some(STEPS);
+        TestHost::register(&self.fixture.account, self.held.clone());
         let mut query = PartitionQuery {
-            prepared,
+            prepared: &ready.prepared,
+            statement: Some(StatementSource::of_text(&ready.text, &[])),
             span: &span,
             from,
             limits: QueryLimits { rows, bytes: 1 << 20, deadline: None, steps, item_bytes_max: u64::MAX },
             budget: &Budget::unlimited(),
             session: &[],
-            held: self.held.as_ref(),
+            held: self.held.as_deref(),
             system: &TestSystem,
             format: &JsonText,
             timed: rows.is_multiple_of(2),
@@ -190,7 +242,7 @@ impl Case {
         };
         let mut run = |query: &PartitionQuery<'_>| {
             found.clear();
-            partition.query(query, &mut |row| {
+            self.fixture.container.query_page(&range, query, &mut |row| {
                 let mut json = Vec::new();
                 row.write(&mut json)?;
                 found.push(String::from_utf8_lossy(&json).into_owned());
@@ -224,7 +276,7 @@ impl Case {
         &self,
         partition: &Partition,
         scope: &Scope,
-        prepared: &Prepared,
+        prepared: &Ready,
         rows: usize,
         ways: &mut BTreeMap<String, u64>,
     ) -> Answer {

@@ -9,11 +9,10 @@
 //!    is short, else workers help (`share_page`, `workers`). Those whose rows are used are charged to their partitions.
 //! 4. What is left over is named so that it can be found again after splits and merges.
 //!
-//! A partition that goes away meanwhile ends the page with `RangeGone`; `routed` runs it again by the new map.
+//! A partition that goes away meanwhile ends the page with `RangeGone`; `Container::routed` runs it again by the new map.
 
 mod insight;
 mod resume;
-mod routing;
 mod share_page;
 mod shares;
 mod workers;
@@ -29,7 +28,11 @@ use orrery_query::merge::{
 use orrery_query::{RowFormat, Rows};
 use orrery_sql::SqlError;
 
-use super::{QueryFailure, QueryMetrics, ResultCache, ResultCachePlace, SystemProperties, held_page_charge};
+use super::{
+    QueryFailure, QueryMetrics, ResultCache, ResultCachePlace, StatementSource, SystemProperties,
+    held_page_charge,
+};
+use crate::call::SentPage;
 use crate::container::Container;
 use crate::error::{Error, Kind};
 use crate::feed::Scope;
@@ -39,7 +42,6 @@ use crate::throughput::RequestClass;
 pub use insight::{EXPLAINED_MAX, QueryInsight};
 use resume::SharesAt;
 pub use resume::{DistributedPosition, Part, Resuming};
-pub use routing::routed;
 use share_page::{Answered, ShareQuery, no_rows};
 pub use shares::Share;
 pub use workers::cores;
@@ -81,6 +83,8 @@ pub struct QueryOptions<'a> {
     pub held: Option<&'a Arc<ResultCache>>,
     pub held_place: Option<ResultCachePlace>,
     pub system: &'a dyn SystemProperties,
+    /// What the query was compiled from, for partitions that are elsewhere.
+    pub statement: StatementSource<'a>,
     /// How rows are written, and what goes before them.
     pub format: &'static dyn RowFormat,
     pub begins_with: &'a [u8],
@@ -99,6 +103,7 @@ impl<'a> QueryOptions<'a> {
         budget: &'a Budget,
         system: &'a dyn SystemProperties,
         format: &'static dyn RowFormat,
+        statement: StatementSource<'a>,
     ) -> QueryOptions<'a> {
         QueryOptions {
             session: &[],
@@ -111,6 +116,7 @@ impl<'a> QueryOptions<'a> {
             held: None,
             held_place: None,
             system,
+            statement,
             format,
             begins_with: &[],
             timed: false,
@@ -305,6 +311,7 @@ impl<'a> DistributedQuery<'a> {
             deadline: Instant::now() + options.page_time,
             budget: options.budget,
             system: options.system,
+            statement: Some(options.statement),
             format: options.format,
             begins_with: options.begins_with,
             lengthy: options.lengthy,
@@ -317,6 +324,15 @@ impl<'a> DistributedQuery<'a> {
 
     fn ask(&self, ask: &Ask<'_>) -> Answered {
         self.query(ask)?.page()
+    }
+
+    /// Gives up where a partition may be elsewhere and the thread must not wait: the request is run again where it may.
+    fn give_up_early(&self) -> Result<(), DistributedFailure> {
+        if self.options.gives_up && self.container.reaches_out() {
+            self.gave_up.store(true, Ordering::Relaxed);
+            return Err(QueryFailure::Lengthy.into());
+        }
+        Ok(())
     }
 
     /// Lets the request in at a partition that it turns to for the first time.
@@ -352,8 +368,21 @@ impl<'a> DistributedQuery<'a> {
         if items > STEPS_IN_PLACE / 4 { FEW_STEPS } else { left / shares.len().max(1) as u64 }
     }
 
-    /// Makes several pages: here as long as that is short, and then with the help of workers.
+    /// Makes several pages. Those of partitions that are elsewhere are all asked for before the first is waited for.
     fn ask_all(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
+        if !self.container.reaches_out() {
+            return self.ask_all_here(asks);
+        }
+        let sent: Vec<_> = asks.iter().map(|ask| self.query(ask)?.send()).collect();
+        let receive = |(ask, sent): (&Ask<'_>, Result<Option<SentPage>, _>)| match sent? {
+            Some(sent) => self.query(ask)?.receive(sent),
+            None => self.ask(ask),
+        };
+        asks.iter().zip(sent).map(receive).collect()
+    }
+
+    /// Makes several pages: on this thread as long as that is short, and then with the help of workers.
+    fn ask_all_here(&self, asks: &[Ask<'_>]) -> Vec<Answered> {
         let mut answers = Vec::with_capacity(asks.len());
         let mut rest = asks;
         let alone = self.options.degree <= 1 || self.options.gives_up;
@@ -410,6 +439,7 @@ impl Shares for DistributedQuery<'_> {
 
     fn pages(&mut self, asks: &[Ask<'_>]) -> Result<Vec<SharePage>, DistributedFailure> {
         self.options.budget.check()?;
+        self.give_up_early()?;
         for ask in asks {
             self.admit(ask.share)?;
         }
@@ -459,6 +489,7 @@ impl Shares for DistributedQuery<'_> {
         let Some(rows) = held.find(place, number, delivered) else { return Ok(None) };
         // Nobody reads a partition, but the page is still a request to one, which must have seen what the client has.
         let Some(range) = self.at_shares.shares.first().map(|first| first.range) else { return Ok(None) };
+        self.give_up_early()?;
         self.admit(0)?;
         self.at = Some(self.container.position_for(range, self.options.session)?);
         let charge_ru = self.options.class.read_charge(held_page_charge());

@@ -9,11 +9,13 @@ use orrery_query::merge::{EVERY_ROW, Figures, SharePage, ShareRows};
 use orrery_query::{Prepared, RowFormat, Rows, SortPosition};
 
 use super::{DistributedFailure, Lengthy, QueryInsight};
+use crate::call::SentPage;
 use crate::container::Container;
-use crate::feed::Scope;
+use crate::feed::{Scope, Span};
 use crate::item::Position;
 use crate::query::{
-    Costs, PartitionQuery, QueryFailure, QueryLimits, QueryPosition, ResultCache, SystemProperties,
+    Costs, PartitionQuery, QueryFailure, QueryLimits, QueryPage, QueryPosition, ResultCache, StatementSource,
+    SystemProperties,
 };
 
 /// Where items are larger than this on the average, one that has to be read from a file takes about as long by itself.
@@ -46,6 +48,8 @@ pub(super) struct ShareQuery<'a> {
     pub deadline: Instant,
     pub budget: &'a Budget,
     pub system: &'a dyn SystemProperties,
+    /// What the query was compiled from, where the share may be elsewhere.
+    pub statement: Option<StatementSource<'a>>,
     pub format: &'static dyn RowFormat,
     /// What an answer begins with.
     pub begins_with: &'a [u8],
@@ -68,11 +72,56 @@ impl ShareQuery<'_> {
         let from = self.position()?;
         let span = self.container.span_of(self.scope).map_err(QueryFailure::from)?;
         let steps = self.lengthy.filter(|_| self.prepared.is_steady()).map(|_| self.steps);
+        let mut query = self.query(&span, from.as_ref(), steps);
+        let mut rows = self.no_rows();
+        let mut page = Err(QueryFailure::Lengthy);
+        if steps.is_some() || self.lengthy.is_none() {
+            page = self.container.query_page(self.scope, &query, &mut |row| rows.take(row));
+        }
+        if let (Err(QueryFailure::Lengthy), Some(gave_up)) = (&page, self.gave_up) {
+            gave_up.store(true, Relaxed);
+        } else if let (Err(QueryFailure::Lengthy), Some(lengthy)) = (&page, self.lengthy) {
+            // From the beginning: what was done so far is little.
+            query.limits.steps = None;
+            lengthy(&mut || {
+                rows = self.no_rows();
+                page = self.container.query_page(self.scope, &query, &mut |row| rows.take(row));
+            });
+        }
+        self.answered(page?, rows)
+    }
+
+    /// Asks for the page if its share is elsewhere; `None` where it is here.
+    pub fn send(&self) -> Result<Option<SentPage>, DistributedFailure> {
+        let from = self.position()?;
+        let span = self.container.span_of(self.scope).map_err(QueryFailure::from)?;
+        let query = self.query(&span, from.as_ref(), None);
+        Ok(self.container.send_query_page(self.scope, &query)?)
+    }
+
+    /// Waits for a page that was asked for.
+    pub fn receive(&self, sent: SentPage) -> Answered {
+        let mut rows = self.no_rows();
+        let page = sent.receive(self.budget, &mut |row| rows.take(row))?;
+        self.answered(page, rows)
+    }
+
+    fn no_rows(&self) -> ShareRows {
+        ShareRows::of(self.prepared, no_rows(self.begins_with))
+    }
+
+    fn query<'q>(
+        &'q self,
+        span: &'q Span,
+        from: Option<&'q QueryPosition>,
+        steps: Option<u64>,
+    ) -> PartitionQuery<'q> {
         let everything = self.rows == EVERY_ROW;
-        let mut query = PartitionQuery {
+        PartitionQuery {
             prepared: self.prepared,
-            span: &span,
-            from: from.as_ref(),
+            statement: self.statement,
+            span,
+            from,
             limits: QueryLimits {
                 rows: self.rows,
                 bytes: if everything { usize::MAX } else { self.page_bytes },
@@ -88,24 +137,10 @@ impl ShareQuery<'_> {
             timed: self.timed,
             explained: self.explained,
             costs: Costs::default(),
-        };
-        let fresh = || ShareRows::of(self.prepared, no_rows(self.begins_with));
-        let mut rows = fresh();
-        let mut page = Err(QueryFailure::Lengthy);
-        if steps.is_some() || self.lengthy.is_none() {
-            page = self.container.query_page(self.scope, &query, &mut |row| rows.take(row));
         }
-        if let (Err(QueryFailure::Lengthy), Some(gave_up)) = (&page, self.gave_up) {
-            gave_up.store(true, Relaxed);
-        } else if let (Err(QueryFailure::Lengthy), Some(lengthy)) = (&page, self.lengthy) {
-            // From the beginning: what was done so far is little.
-            query.limits.steps = None;
-            lengthy(&mut || {
-                rows = fresh();
-                page = self.container.query_page(self.scope, &query, &mut |row| rows.take(row));
-            });
-        }
-        let page = page?;
+    }
+
+    fn answered(&self, page: QueryPage, rows: ShareRows) -> Answered {
         let figures = Figures {
             charge_ru: page.charge_ru,
             loaded_items: page.metrics.loaded_items,
@@ -193,6 +228,8 @@ impl ShareJob {
             deadline: self.deadline,
             budget: &self.budget,
             system: &*self.system,
+            // Where its partition has gone elsewhere since, it has gone.
+            statement: None,
             format: self.format,
             begins_with: &self.begins_with,
             lengthy: None,

@@ -41,6 +41,8 @@ enum Way {
     Counted(&'static str),
     Covered(String),
     Held,
+    /// On another node, in its words.
+    Told(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +65,11 @@ pub struct IndexUse {
 }
 
 impl Report {
+    /// What another node has said about a page that it made.
+    pub(crate) fn told(text: String, indexes: IndexUse) -> Report {
+        Report { way: Way::Told(text), indexes, ..Report::default() }
+    }
+
     /// Whether the index knows something about the filter.
     pub(in crate::query) fn is_answered(&self) -> bool {
         self.answered
@@ -251,6 +258,7 @@ impl std::fmt::Display for Report {
             Way::Counted(by) => writeln!(out, "counted by {by}, no items")?,
             Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,
             Way::Held => writeln!(out, "rows that an earlier page has made")?,
+            Way::Told(text) => return out.write_str(text),
         }
         for condition in &self.conditions {
             let by = match (condition.indexed, condition.search) {
