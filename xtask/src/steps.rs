@@ -132,7 +132,7 @@ fn loopback(context: &Context) -> Result<Outcome> {
         .env("ORRERY_LOOPBACK", "1")
         .limit_seconds(TEST_SECONDS_MAX)
         .run()?;
-    // Scripts and conditions cross with the help of the api. What waits for a limit of time is skipped.
+    // Queries, scripts and conditions cross with the help of the api. What waits for a limit of time is skipped.
     let slow = ["--skip", "attackers", "--skip", "mean_harm", "--skip", "functions_end"];
     Task::cargo(
         context,
@@ -142,6 +142,11 @@ fn loopback(context: &Context) -> Result<Outcome> {
     .env("ORRERY_LOOPBACK", "1")
     .limit_seconds(TEST_SECONDS_MAX)
     .run()?;
+    // Statements that were never text are printed on their way.
+    Task::cargo(context, &["test", "--package", "orrery-api-table", "--test", "scenarios"])
+        .env("ORRERY_LOOPBACK", "1")
+        .limit_seconds(TEST_SECONDS_MAX)
+        .run()?;
     Ok(Outcome::Passed(String::new()))
 }
 
