@@ -140,6 +140,27 @@ const LANGUAGES: &[Language] = &[
         prepare: prepare_old_javascript,
         suite: suite_javascript,
     },
+    Language {
+        name: "old/cosmosdb-table",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
+        name: "old/storage-tables",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_javascript,
+        suite: suite_javascript,
+    },
+    Language {
+        name: "old/storage-tables-java",
+        tools: JAVA,
+        schemes: BOTH,
+        prepare: prepare_java,
+        suite: suite_java,
+    },
     Language { name: "old/java", tools: JAVA, schemes: &["https"], prepare: prepare_java, suite: suite_java },
 ];
 
