@@ -54,6 +54,26 @@ azure-data-tables 12.7.0, its tests that need a server: 234 of 235 in the Cosmos
 
 The official JavaScript client: 116 of 116 checks.
 
+## Access
+
+| credential | what it opens |
+|---|---|
+| `Authorization: SharedKey`, `SharedKeyLite` | everything; with the account's read-only keys what reads |
+| shared access signature of the account, of a table, by a stored policy | what its letters, resource types, ranges of keys and times say |
+| `Authorization: type=resource&ver=1&sig=…`, as it stands in a permission of the NoSQL API or percent-encoded | a permission over a container of `TablesDB` opens the table, one with a partition key the entities under it, one over an item that entity; in mode Read to read, in mode All to change. An item is not made anew, and lists of tables, policies and service properties are for keys |
+
+## Older clients
+
+In the SDK tests, over HTTP and TLS, in both dialects, besides the current SDKs for Python, JavaScript, Java and Go:
+
+| client | passed | what is its own |
+|---|---|---|
+| Python `azure-cosmosdb-table` 1.0.6 | all | asks again for a minute after a batch that failed, because the answer around it is a 202 (`service.retry = no_retry`) |
+| npm `azure-storage` 2.10.7 | all | |
+| Java `com.microsoft.azure:azure-storage` 8.6.6 | all | |
+
+Python's `azure-storage` (0.3x) no longer builds with the setuptools of today, and Maven Central has no `com.microsoft.azure:azure-cosmosdb-table`.
+
 ";
 
 fn main() -> ExitCode {

@@ -28,7 +28,7 @@ const ROUTES: &[Line] = &[
     ("any", "OPTIONS", "CORS preflight", "supported", "by the rules among the service properties"),
     ("/ACCOUNT-secondary/…", "GET", "secondary endpoint", "supported", "the same data; in storage's dialect writes are refused"),
     ("any", "", "ATOM", "absent", "answers are JSON"),
-    ("any", "", "Entra tokens", "absent", "keys and shared access signatures only"),
+    ("any", "", "Entra tokens", "absent", "keys, shared access signatures and resource tokens"),
 ];
 
 /// The page as Markdown, without its head.
