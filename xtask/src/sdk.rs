@@ -34,6 +34,7 @@ struct Servers {
     usual: Server,
     merging: Server,
     throttling: Server,
+    strong: Server,
 }
 
 /// Where a suite's sources are, and where it may install and build.
@@ -197,7 +198,9 @@ pub fn run(context: &Context) -> Result<Outcome> {
     let merging = Server::start_with(context, "sdk-merging", &["--cross-partition-queries", "server"])?;
     // For what SDKs do when throughput is enforced: a third one.
     let throttling = Server::start_with(context, "sdk-throttling", &["--throttling", "on"])?;
-    let servers = Servers { usual: server, merging, throttling };
+    // For what SDKs in direct mode do when two replicas must agree: a fourth one.
+    let strong = Server::start_with(context, "sdk-strong", &["--consistency", "strong"])?;
+    let servers = Servers { usual: server, merging, throttling, strong };
     let certificate = certificates(context, &servers)?;
     let mut failed = false;
     for (language, place) in &ready {
@@ -269,7 +272,7 @@ pub fn without_proxies(task: Task) -> Task {
 fn certificates(context: &Context, servers: &Servers) -> Result<PathBuf> {
     let mut all = String::new();
     let mut last = PathBuf::new();
-    for server in [&servers.usual, &servers.merging, &servers.throttling] {
+    for server in [&servers.usual, &servers.merging, &servers.throttling, &servers.strong] {
         last = server.certificate(context)?;
         all += &std::fs::read_to_string(&last)?;
         let _ = std::fs::remove_file(&last);
@@ -313,6 +316,7 @@ fn run_suite(
         .env("COSMOS_ENDPOINT", servers.usual.endpoint(scheme))
         .env("COSMOS_MERGING_ENDPOINT", servers.merging.endpoint(scheme))
         .env("COSMOS_THROTTLING_ENDPOINT", servers.throttling.endpoint(scheme))
+        .env("COSMOS_STRONG_ENDPOINT", servers.strong.endpoint(scheme))
         .env("COSMOS_KEY", KEY)
         .without_env("COSMOS_CA_FILE")
         .without_env("SSL_CERT_FILE")

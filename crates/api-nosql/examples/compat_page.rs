@@ -6,7 +6,7 @@ const INTRODUCTION: &str = "\
 # REST routes
 
 What this server does about each route of the NoSQL API. `supported` means as the service does it, `partial` that the
-note names what is missing, `absent` that the answer is a clear error.
+note names what is missing.
 
 This page is made from the table in `crates/api-nosql/src/compat_table.rs` by `cargo xtask docs`; change it there.
 

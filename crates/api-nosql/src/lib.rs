@@ -15,8 +15,9 @@
 //!                                             └─ scripts/                   procedures, triggers, functions
 //! ```
 //!
-//! Deliberately missing until their time: the binary form of batches and of answers (items may come in it:
-//! `binary_json`), and the direct protocol.
+//! The same requests come in frames of the direct protocol (`rntbd`), which has another wire and nothing else of its own.
+//!
+//! Deliberately missing until their time: the binary form of batches and of answers (items may come in it: `binary_json`).
 
 mod access;
 mod account;

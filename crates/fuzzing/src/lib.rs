@@ -11,6 +11,7 @@
 //! | `binary_json` | the same in the binary form that some clients send |
 //! | `continuation` | where a feed, a query or a change feed goes on; session tokens, etags, resource ids |
 //! | `headers` | a whole request: method, path, headers, body |
+//! | `frames` | what comes on a connection of the direct protocol: context requests, requests, their tokens |
 //! | `scripts` | what a stored procedure says to its host |
 //! | `table_filter` | a filter of the Table API: parsed, turned into a query, compiled |
 //! | `table_batch` | a batch of the Table API: a line with its content type, its body |
@@ -20,6 +21,7 @@
 mod binary_json;
 mod client;
 mod continuation;
+mod frames;
 mod headers;
 mod json;
 mod mutate;
@@ -38,6 +40,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "sql", run: sql::run },
     Target { name: "json", run: json::run },
+    Target { name: "frames", run: frames::run },
     Target { name: "binary_json", run: binary_json::run },
     Target { name: "continuation", run: continuation::run },
     Target { name: "headers", run: headers::run },

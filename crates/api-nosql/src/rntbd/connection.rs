@@ -71,7 +71,7 @@ pub async fn serve(
     let shared =
         Arc::new(Shared { service, connection, attendant: attendant.clone(), generation: hello.generation });
     let mut input = Input::new(buffer);
-    let mut output = Output::new(attendant.clone());
+    let mut output = Output::new(attendant.clone(), hello.loses_answers);
     let mut running = JoinSet::new();
     let mut ended = attendant.ended();
     let (mut ending, mut unflushed) = (false, false);
@@ -97,11 +97,14 @@ pub async fn serve(
         if ending && running.is_empty() && output.is_empty() && !unflushed {
             return writer.shutdown().await;
         }
+        let gap = output.gap();
         tokio::select! {
             biased;
-            sent = send(&mut writer, output.next()), if !output.is_empty() || unflushed => {
+            sent = send(&mut writer, if gap.is_none() { output.next() } else { &[] }),
+                if unflushed || !output.is_empty() && gap.is_none() =>
+            {
                 let bytes = sent?;
-                unflushed = !output.is_empty();
+                unflushed = bytes > 0;
                 output.written(bytes);
             }
             Some(done) = running.join_next(), if !running.is_empty() => match done {
@@ -113,6 +116,7 @@ pub async fn serve(
             read = reader.read_buf(input.room()), if has_room => if read? == 0 {
                 return Ok(());
             },
+            () = tokio::time::sleep(gap.unwrap_or_default()), if gap.is_some() => {}
             () = &mut ended, if !ending => ending = true,
         }
     }

@@ -11,6 +11,7 @@ use crate::generation::ClientGeneration;
 /// The one version of the protocol that there is.
 const PROTOCOL_VERSION: u32 = 1;
 const SERVER_AGENT: &str = "orrery";
+const JAVA_SDK: &str = "azsdk-java-cosmos/";
 
 /// What the client said.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Hello {
     pub answer: Vec<u8>,
     /// The connection ends after the answer.
     pub refused: bool,
+    /// Two answers must not come to it at once; see `output`.
+    pub loses_answers: bool,
 }
 
 /// Whether the first bytes of a connection can be those of a context request: a length, and resource type and operation 0.
@@ -38,11 +41,12 @@ pub fn is_context_request(first: &[u8]) -> Option<bool> {
 /// Answers a context request. `None`: the frame is none.
 pub fn answer(frame: &[u8], server_version: &str) -> Option<Hello> {
     let head = RequestHead::read(frame).filter(|head| head.resource_type == 0 && head.operation == 0)?;
-    let (mut protocol, mut version) = (None, "");
+    let (mut protocol, mut version, mut agent) = (None, "", "");
     for token in Tokens::new(&frame[HEAD_BYTES..]) {
         match token.ok()? {
             (context_request::PROTOCOL_VERSION, value) => protocol = value.number(),
             (context_request::CLIENT_VERSION, value) => version = value.text()?,
+            (context_request::USER_AGENT, value) => agent = value.text()?,
             _ => {}
         }
     }
@@ -60,7 +64,8 @@ pub fn answer(frame: &[u8], server_version: &str) -> Option<Hello> {
         out.extend_from_slice(&(body.len() as u32).to_le_bytes());
         out.extend_from_slice(body);
     }
-    Some(Hello { generation: ClientGeneration::of_version(version.as_bytes()), answer: out, refused })
+    let generation = ClientGeneration::of_version(version.as_bytes());
+    Some(Hello { generation, answer: out, refused, loses_answers: agent.contains(JAVA_SDK) })
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ mod tokens;
 
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod golden_tests;
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use super::frame;
 use super::request::Return;
 use super::token::TokenWriter;
 use super::tokens::response as id;
-use crate::addresses::{MASTER_RANGE, REPLICAS, WRITE_QUORUM};
+use crate::addresses::{self, MASTER_RANGE, REPLICAS, WRITE_QUORUM};
 use crate::generation::ClientGeneration;
 use crate::headers::{
     Answer, CONTINUATION, INDEX_PROGRESS, INDEX_UTILIZATION, ITEM_COUNT, QUERY_EXECUTION_INFO, QUERY_METRICS,
@@ -82,13 +82,13 @@ pub fn write(answer: Answer, to: &Recipient<'_>) -> Response {
     tokens.ulong(id::CURRENT_REPLICA_SET_SIZE, REPLICAS);
     tokens.ulong(id::NUMBER_OF_READ_REGIONS, 0);
     tokens.double(id::REQUEST_CHARGE, (answer.charge_ru * 100.0).round() / 100.0);
-    let range =
-        answer.at.map(|at| at.range).unwrap_or_else(|| crate::addresses::range_of(to.returned.replica_path));
+    let range = answer.at.and_then(|at| at.range).or_else(|| addresses::range_of(to.returned.replica_path));
     match range {
         Some(range) => tokens.string(id::PARTITION_KEY_RANGE_ID, &range.to_string()),
         None => tokens.string(id::PARTITION_KEY_RANGE_ID, MASTER_RANGE),
     }
-    match answer.at.filter(|_| answer.tells_session) {
+    // The catalog has nothing to tell a session.
+    match answer.at.filter(|at| answer.tells_session && !at.of_catalog) {
         Some(at) => {
             let mut state = Vec::with_capacity(24);
             session::push_state(&mut state, at.seen(), to.generation.has_vector_sessions());

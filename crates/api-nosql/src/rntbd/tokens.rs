@@ -55,7 +55,7 @@ tokens! {
     context_request, "Tokens of the first frame of a connection.",
     0x00 PROTOCOL_VERSION ProtocolVersion ULong Own("1");
     0x01 CLIENT_VERSION ClientVersion SmallString Own("`x-ms-version` of all requests that say none of their own");
-    0x02 USER_AGENT UserAgent SmallString NoEffect("information");
+    0x02 USER_AGENT UserAgent SmallString Own("whether it is the Java SDK, to which two answers must not come at once");
     0x03 CALLER_ID CallerId Byte NoEffect("information");
     0x04 ENABLE_CHANNEL_MULTIPLEXING EnableChannelMultiplexing Byte NoEffect("requests are multiplexed in any case");
     0x05 THIN_PROXY_SIGNATURE ThinProxySignature String NoEffect("this server is no thin proxy");

@@ -47,12 +47,13 @@ final class Queries {
     };
 
     private static CosmosContainer container;
+    private static Suite owner;
 
     private Queries() {}
 
-    /** Makes the container on first use; all cases here share it. */
+    /** Makes the container on first use; all cases of a suite share it. */
     private static CosmosContainer readings(Suite suite) throws Exception {
-        if (container != null) {
+        if (owner == suite) {
             return container;
         }
         CosmosContainerProperties properties = new CosmosContainerProperties("readings", "/pk");
@@ -83,6 +84,7 @@ final class Queries {
                 n, n % 20, n, "abc".charAt(n % 3), n * 37 % COUNT, n, TEXTS[n % 4] + " again".repeat(n))));
         }
         container = made;
+        owner = suite;
         return made;
     }
 

@@ -27,7 +27,7 @@ final class SplitCases {
 
     private SplitCases() {}
 
-    private static void run(String operation, Suite suite, CosmosContainer container) throws Exception {
+    static void run(String operation, Suite suite, CosmosContainer container) throws Exception {
         String body = "{'operation':'" + operation + "','database':'" + suite.database.getId() + "','container':'"
             + container.getId() + "'}";
         JsonNode job = Admin.ask("POST", ROUTE, body);

@@ -190,6 +190,7 @@ final class Suite {
         ScriptCases.addTo(cases);
         SplitCases.addTo(cases);
         ThrottlingCases.addTo(cases);
+        ModeCases.addTo(cases);
         Suite suite = new Suite();
         int[] counts = new int[2];
         for (var each : cases.entrySet()) {
