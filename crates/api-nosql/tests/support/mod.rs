@@ -93,6 +93,11 @@ impl Client {
         self.service = Service::new(self.account.clone(), self.config.clone());
     }
 
+    /// The direct protocol in front of the same account.
+    pub fn direct(&self) -> orrery_api_nosql::DirectApi {
+        orrery_api_nosql::DirectApi(Arc::new(Service::new(self.account.clone(), self.config.clone())))
+    }
+
     pub fn now_s(&self) -> u64 {
         self.env.now_ms() / 1000
     }
