@@ -82,6 +82,7 @@ const MAP: &[CrateRule] = &[
             "orrery-api-table",
             "orrery-budget",
             "orrery-engine",
+            "orrery-portal",
             "orrery-storage",
             "orrery-model",
         ],
@@ -91,6 +92,8 @@ const MAP: &[CrateRule] = &[
         synchronous: false,
         may_use: &["orrery-server", "orrery-api-nosql", "orrery-engine", "orrery-storage", "orrery-model"],
     },
+    // Files for browsers, and how they are served. They use the apis from outside, as every client does.
+    CrateRule { name: "orrery-portal", synchronous: true, may_use: &[] },
     CrateRule { name: "orrery-testkit", synchronous: false, may_use: &["orrery-model"] },
     // Feeds what others decode with bytes of any kind. Nobody uses it.
     CrateRule {

@@ -15,6 +15,7 @@ mod examples;
 mod fuzz;
 mod layering;
 mod licences;
+mod portal;
 mod process;
 mod sdk;
 mod server;
@@ -46,7 +47,8 @@ pub struct Context {
 }
 
 /// Options of single steps, and whether a value follows.
-const OPTIONS: &[(&str, bool)] = &[("long", false), ("seed", true), ("binary", true), ("runs", true)];
+const OPTIONS: &[(&str, bool)] =
+    &[("long", false), ("seed", true), ("binary", true), ("runs", true), ("require", true)];
 
 impl Context {
     fn from_arguments(arguments: &[String]) -> Result<Self> {
@@ -102,6 +104,9 @@ fn usage() {
         println!("  {:<10} {}", step.name, step.purpose);
     }
     println!("\n`sdk` takes languages: cargo xtask sdk python go");
+    println!(
+        "`portal vendor` makes the portal's vendored modules anew (needs Node); other words choose tests"
+    );
     println!("`splits` takes a number of items: cargo xtask splits 100000");
     println!("`docs` writes the generated pages; with --check it only compares");
     println!(

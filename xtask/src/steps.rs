@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::process::{Leashed, Task};
-use crate::{Context, attack, corpora, docs, layering, licences, sdk, splits, tidy};
+use crate::{Context, attack, corpora, docs, layering, licences, portal, sdk, splits, tidy};
 
 /// How a step ended that did not fail.
 pub enum Outcome {
@@ -58,6 +58,12 @@ pub const STEPS: &[Step] = &[
         purpose: "the official SDKs against the server, plain and TLS",
         quick: true,
         run: sdk::run,
+    },
+    Step {
+        name: "portal",
+        purpose: "the portal in a browser, where one is found",
+        quick: false,
+        run: portal::run,
     },
     Step {
         name: "crash",

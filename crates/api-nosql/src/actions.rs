@@ -82,6 +82,7 @@ actions! {
     ListSplits = "list_splits", reads, Keys;
     StartSplit = "start_split", writes, Keys;
     ReadPartitions = "read_partitions", reads, Keys;
+    ReadIdentity = "read_identity", reads, Account;
     ReadFaults = "read_faults", reads, Keys;
     ReplaceFaults = "replace_faults", writes, Keys;
     ClearFaults = "clear_faults", writes, Keys;
@@ -194,6 +195,7 @@ pub fn decide_as(resource: Resource, method: &Method, meaning: Post, changes: bo
         (Resource::Splits, &Method::GET) => Some(Action::ListSplits),
         (Resource::Splits, &Method::POST) => Some(Action::StartSplit),
         (Resource::Partitions, &Method::GET) => Some(Action::ReadPartitions),
+        (Resource::Identity, &Method::GET) => Some(Action::ReadIdentity),
         (Resource::Faults, &Method::GET) => Some(Action::ReadFaults),
         (Resource::Faults, &Method::PUT) => Some(Action::ReplaceFaults),
         (Resource::Faults, &Method::DELETE) => Some(Action::ClearFaults),

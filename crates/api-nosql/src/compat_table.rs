@@ -89,6 +89,7 @@ pub const SUPPORT: &[Support] = &[
     line("/offers/{rid}", "GET", "read an offer", Supported, ""),
     line("/offers/{rid}", "PUT", "replace an offer", Supported, "manual, autoscale, and the headers that switch between them"),
     line("/_orrery/partitions", "GET", "what physical partitions hold and spend, their hottest and largest keys", Supported, "this server's own; see `orrery partitions`"),
+    line("/_orrery/whoami", "GET", "who asks, and the limits of the account", Supported, "this server's own"),
     line("/_orrery/faults", "GET, PUT, DELETE", "fault rules for tests", Supported, "this server's own; see `orrery faults`"),
     line("/dbs", "HEAD", "how far the catalog is", Supported, "what clients in direct mode ask"),
     line("/dbs/{db}/colls/{coll}", "HEAD", "how far a partition is", Supported, "what clients in direct mode ask"),

@@ -40,6 +40,7 @@ names! {
     IS_QUERY = "x-ms-documentdb-isquery";
     IS_UPSERT = "x-ms-documentdb-is-upsert";
     MAX_ITEM_COUNT = "x-ms-max-item-count";
+    MERGE = "x-orrery-merge";
     MIGRATE_TO_AUTOSCALE = "x-ms-cosmos-migrate-offer-to-autopilot";
     MIGRATE_TO_MANUAL = "x-ms-cosmos-migrate-offer-to-manual-throughput";
     OFFER_TYPE = "x-ms-offer-type";

@@ -49,6 +49,7 @@ mod generation;
 mod headers;
 mod host;
 mod http_date;
+mod identity;
 mod item_json;
 mod items;
 mod media;

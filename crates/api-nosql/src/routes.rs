@@ -58,6 +58,8 @@ pub enum Resource {
     Attachment,
     /// The media of an attachment: a route of its own, with the ids of the attachment.
     Media,
+    /// Who asks, as the server sees it.
+    Identity,
     Scripts(ScriptKind),
     Script(ScriptKind),
     /// Replica addresses of a container's partitions.
@@ -269,6 +271,7 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
             "splits" => Ok((Resource::Splits, OWN_TYPE, false)),
             "partitions" => Ok((Resource::Partitions, OWN_TYPE, false)),
             "faults" => Ok((Resource::Faults, OWN_TYPE, false)),
+            "whoami" => Ok((Resource::Identity, OWN_TYPE, false)),
             _ => Err(InvalidPath),
         };
     }

@@ -40,8 +40,8 @@ use crate::routes::{OWN_TYPE, Path};
 use crate::scripts::{self, ScriptHost};
 use crate::{
     account, addresses, admin, attachments, barriers, batch, changes, conflicts, containers, databases,
-    encryption_keys, feed, items, media, offers, partition_key_delete, permissions, query, ranges, scope,
-    splits, users,
+    encryption_keys, feed, identity, items, media, offers, partition_key_delete, permissions, query, ranges,
+    scope, splits, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -455,6 +455,7 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::ListSplits => splits::list(context),
         Action::StartSplit => context.lengthy(|| splits::start(context)),
         Action::ReadPartitions => context.lengthy(|| admin::partitions(context)),
+        Action::ReadIdentity => identity::read(context),
         Action::ReadFaults => admin::read_faults(context),
         Action::ReplaceFaults => admin::replace_faults(context),
         Action::ClearFaults => admin::clear_faults(context),

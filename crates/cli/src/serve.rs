@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use orrery_server::config::settings::HIDDEN;
 use orrery_server::config::{self, Config, ConfigError, Given, SETTINGS, Setting};
 
 use crate::Usage;
@@ -36,6 +37,7 @@ pub fn flag(setting: &'static Setting) -> Arg {
         .long(setting.name)
         .help(help)
         .help_heading(setting.group)
+        .hide(setting.group == HIDDEN)
         .action(ArgAction::Append);
     match setting.value {
         "" => flag.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),

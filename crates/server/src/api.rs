@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orrery_api::StreamApi;
 use orrery_budget::MemoryPool;
+use orrery_portal::Portal;
 
 use crate::metrics::StoreFigures;
 
@@ -26,11 +27,13 @@ pub type SharedBackend = Arc<dyn Backend>;
 pub struct Apis<A> {
     pub http: A,
     pub streams: Vec<Arc<dyn StreamApi>>,
+    /// The web pages, on the port that has them.
+    pub portal: Option<Arc<Portal>>,
 }
 
 impl<A> Apis<A> {
     /// HTTP and nothing else.
     pub fn http(http: A) -> Apis<A> {
-        Apis { http, streams: Vec::new() }
+        Apis { http, streams: Vec::new(), portal: None }
     }
 }

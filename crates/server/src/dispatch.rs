@@ -16,12 +16,14 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use orrery_api::{Answered, Connection, HttpApi, Refusal, Summary};
+use orrery_portal::Portal;
 
 use crate::answer::Answer;
 use crate::connection::Watch;
 use crate::deadline::within;
 use crate::limits::{LONG_REQUESTS_WAIT, REQUESTS_IN_FLIGHT_MAX};
 use crate::metrics::Metrics;
+use crate::pages;
 use crate::request_log::Line;
 use crate::transport::Transport;
 use crate::upload::{self, Unreceived};
@@ -43,12 +45,13 @@ impl std::error::Error for HungUp {}
 /// The requests of one port.
 pub struct Dispatcher<A> {
     pub api: A,
+    portal: Option<Arc<Portal>>,
     transport: Arc<Transport>,
 }
 
 impl<A: HttpApi> Dispatcher<A> {
-    pub fn new(api: A, transport: Arc<Transport>) -> Self {
-        Dispatcher { api, transport }
+    pub fn new(api: A, portal: Option<Arc<Portal>>, transport: Arc<Transport>) -> Self {
+        Dispatcher { api, portal, transport }
     }
 
     pub fn transport(&self) -> &Arc<Transport> {
@@ -68,6 +71,15 @@ impl<A: HttpApi> Dispatcher<A> {
         if let Some(response) = self.own_path(&request) {
             let answered = Answered::new(response, Summary::default());
             return Ok(self.dressed(answered, request.uri(), watch).0);
+        }
+        if let Some(portal) = &self.portal
+            && let Some(asked) = portal.asked(request.method(), request.uri(), request.headers())
+        {
+            let response = match self.transport.hosts.check(request.headers(), request.uri()) {
+                Err(refusal) => self.refuse(refusal, request.uri()).response,
+                Ok(()) => pages::answer(portal, asked, &request, &self.transport).await,
+            };
+            return Ok(self.dressed(Answered::new(response, Summary::default()), request.uri(), watch).0);
         }
         let (head, body) = request.into_parts();
         let method = head.method.clone();

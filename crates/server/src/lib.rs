@@ -24,6 +24,7 @@ mod long_threads;
 pub mod memory;
 pub mod metrics;
 pub mod open_files;
+mod pages;
 mod partition_metrics;
 mod peeked;
 pub mod request_log;

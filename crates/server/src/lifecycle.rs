@@ -1,14 +1,14 @@
 //! From a configuration to a running server, and its end: runtime, log, signals, start-up block.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use orrery_engine::Durability;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::{ApiListen, Config, LogFormat, TlsMode};
+use crate::config::{ApiListen, Config, LogFormat, PortalMode, TlsMode};
 use crate::limits::POLLS_BETWEEN_EVENTS;
 use crate::log::{self, LogSink};
 use crate::open_files;
@@ -137,6 +137,11 @@ fn block(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> St
         let urls: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://{address}")).collect();
         row("listening on", urls.join("  "));
     }
+    if config.portal != PortalMode::Off
+        && let Some(address) = addresses.first()
+    {
+        row("portal", format!("{}://{}/_explorer/", schemes[0], browsable(*address)));
+    }
     for address in tables {
         let urls: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://{address}")).collect();
         row("tables on", urls.join("  "));
@@ -178,6 +183,15 @@ fn block(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> St
         false => row("key", "as configured".into()),
     }
     text
+}
+
+/// The address as a browser on this machine finds it: a server that listens everywhere is here too.
+fn browsable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
 }
 
 fn json_line(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> String {
@@ -233,6 +247,7 @@ mod tests {
         let text = block(&config, &["127.0.0.1:4711".parse().unwrap()], &["127.0.0.1:4712".parse().unwrap()]);
         for part in [
             "http://127.0.0.1:4711  https://127.0.0.1:4711",
+            "portal        http://127.0.0.1:4711/_explorer/",
             "embedded, in /data",
             "strict",
             "throttling    off",

@@ -51,7 +51,7 @@ pub struct Port<A> {
 
 impl<A: HttpApi> Port<A> {
     pub fn new(apis: Apis<A>, transport: Arc<Transport>) -> Port<A> {
-        Port { dispatcher: Dispatcher::new(apis.http, transport), streams: apis.streams }
+        Port { dispatcher: Dispatcher::new(apis.http, apis.portal, transport), streams: apis.streams }
     }
 
     pub fn transport(&self) -> &Arc<Transport> {

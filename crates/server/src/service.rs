@@ -22,6 +22,7 @@ use crate::config::{Config, Keys, TlsMode};
 use crate::lengthy;
 use crate::memory;
 use crate::metrics::StoreFigures;
+use crate::pages;
 use crate::partition_metrics;
 
 /// The apis of the main port: tables in path style, under the account's name; everything else is the NoSQL API's.
@@ -76,7 +77,7 @@ pub fn open(config: &Config) -> Result<Served> {
     };
     let limit_bytes = config.memory_limit_bytes;
     Ok(Served {
-        main: Apis { http: Either(tables.clone(), service), streams },
+        main: Apis { http: Either(tables.clone(), service), streams, portal: pages::portal(config) },
         tables: Apis::http(tables),
         backend: Arc::new(Opened { account, store, memory, limit_bytes }),
     })

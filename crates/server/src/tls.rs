@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -39,14 +41,19 @@ impl CertificateSource {
     }
 }
 
+struct Made {
+    acceptor: tokio_rustls::TlsAcceptor,
+    certificate_pem: String,
+}
+
 pub struct Tls {
     source: CertificateSource,
-    acceptor: OnceCell<tokio_rustls::TlsAcceptor>,
+    made: OnceCell<Made>,
 }
 
 impl Tls {
     pub fn new(source: CertificateSource) -> Tls {
-        Tls { source, acceptor: OnceCell::new() }
+        Tls { source, made: OnceCell::new() }
     }
 
     /// Whether the certificate outlives the server.
@@ -56,17 +63,27 @@ impl Tls {
 
     /// The acceptor; the first caller builds it on a blocking thread, others wait for that. A failure is tried again.
     pub async fn acceptor(&self) -> Result<&tokio_rustls::TlsAcceptor> {
-        self.acceptor
+        Ok(&self.made().await?.acceptor)
+    }
+
+    /// The certificate chain that clients are shown, as PEM.
+    pub async fn certificate_pem(&self) -> Result<String> {
+        Ok(self.made().await?.certificate_pem.clone())
+    }
+
+    async fn made(&self) -> Result<&Made> {
+        self.made
             .get_or_try_init(|| async {
                 let source = self.source.clone();
-                let config = tokio::task::spawn_blocking(move || server_config(&source)).await??;
-                Ok(tokio_rustls::TlsAcceptor::from(Arc::new(config)))
+                let (config, certificate_pem) =
+                    tokio::task::spawn_blocking(move || server_config(&source)).await??;
+                Ok(Made { acceptor: tokio_rustls::TlsAcceptor::from(Arc::new(config)), certificate_pem })
             })
             .await
     }
 }
 
-fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
+fn server_config(source: &CertificateSource) -> Result<(ServerConfig, String)> {
     let (chain, key) = match source {
         CertificateSource::Files(chain, key) => (
             CertificateDer::pem_file_iter(chain)
@@ -85,6 +102,7 @@ fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
     if chain.is_empty() {
         anyhow::bail!("--tls-certificate: the file has no certificate");
     }
+    let shown = chain.iter().map(|certificate| pem(certificate)).collect();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -92,7 +110,20 @@ fn server_config(source: &CertificateSource) -> Result<ServerConfig> {
         .with_single_cert(chain, key)
         .context("certificate and key do not fit together")?;
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    Ok(config)
+    Ok((config, shown))
+}
+
+/// Characters on a line of PEM.
+const PEM_LINE: usize = 64;
+
+fn pem(certificate: &[u8]) -> String {
+    let text = STANDARD.encode(certificate);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    for line in text.as_bytes().chunks(PEM_LINE) {
+        pem.extend(line.iter().map(|byte| char::from(*byte)));
+        pem.push('\n');
+    }
+    pem + "-----END CERTIFICATE-----\n"
 }
 
 fn parse_kept(

@@ -6,8 +6,9 @@
 //!
 //! Over several partitions the gateway of the service only strings results together, page after page, and no page reaches
 //! from one partition into the next; what needs merging it refuses, with the plan by which the client can merge itself
-//! (see `plan`). A server that is told to merge answers such queries as well; so do requests that name several partitions
-//! by their headers, which no plan could help.
+//! (see `plan`). A server that is told to merge answers such queries as well, and every server where the request says
+//! `x-orrery-merge: true` (a browser has no query engine); so do requests that name several partitions by their headers,
+//! which no plan could help.
 
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -73,7 +74,7 @@ fn page(
     };
     let merged = match plan {
         // What names no part of the container is served as the gateway does it: one partition after the other.
-        Some(plan) if !inside => Merged::new(plan).one_by_one(),
+        Some(plan) if !inside && !context.flag(headers::MERGE) => Merged::new(plan).one_by_one(),
         Some(plan) => Merged::new(plan),
         None => Merged::single(prepared),
     };
@@ -207,7 +208,8 @@ fn query_shares<'s>(
     if definition.partition_key.system_key || (pinned && plain) {
         return merging(shares);
     }
-    if !pinned && !context.flag(headers::ENABLE_CROSS_PARTITION) {
+    let merges_here = context.flag(headers::MERGE);
+    if !pinned && !merges_here && !context.flag(headers::ENABLE_CROSS_PARTITION) {
         return Err(ApiError::refused(CROSS_PARTITION_DISABLED));
     }
     // Rows that are only put one after the other need no plan to be let through.
@@ -215,9 +217,9 @@ fn query_shares<'s>(
         return merging(shares);
     }
     match context.service.config.cross_partition {
-        CrossPartition::Sdk => plan::check_gateway(context, target, query, request, env)?,
+        CrossPartition::Sdk if !merges_here => plan::check_gateway(context, target, query, request, env)?,
         // What cannot be merged is refused however many partitions there are today.
-        CrossPartition::Server => {
+        CrossPartition::Sdk | CrossPartition::Server => {
             statement.merge_plan(env).map_err(|error| request::failed(error, false))?;
         }
     }

@@ -73,6 +73,7 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Whether the metrics need a key.
     pub metrics_auth: bool,
+    pub portal: PortalMode,
     pub account_name: String,
     pub region: String,
     pub tls: TlsMode,
@@ -136,6 +137,15 @@ pub enum TlsMode {
     Required,
     /// TLS connections are closed.
     Off,
+}
+
+/// Whether there are web pages at `/_explorer/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortalMode {
+    On,
+    Off,
+    /// Read from here instead of from the binary, for work on them.
+    FromDirectory(PathBuf),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

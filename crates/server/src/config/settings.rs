@@ -11,8 +11,8 @@ use orrery_engine::{ConsistencyLevel, Durability};
 
 use super::values::{address, choice, duration, key, number, size_bytes, switch};
 use super::{
-    ApiListen, Config, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, Source,
-    TlsMode,
+    ApiListen, Config, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, PortalMode,
+    Source, TlsMode,
 };
 
 use crate::memory;
@@ -72,6 +72,8 @@ pub const CONSISTENCIES: [(&str, ConsistencyLevel); 5] = [
 const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 const PLACE: &str = "Where";
+/// For work on the server itself; the help does not list these.
+pub const HIDDEN: &str = "";
 const ACCESS: &str = "Access";
 const LIMITS: &str = "The account";
 const RESOURCES: &str = "Resources";
@@ -199,6 +201,28 @@ pub const SETTINGS: &[Setting] = &[
         group: ACCESS,
         help: "on: /metrics needs `Authorization: Bearer` with one of the keys; off: without one it has no names of databases and containers",
         set: |config, texts| put(&mut config.metrics_auth, choice(last(texts)?, &ON_OFF)),
+    },
+    Setting {
+        name: "portal",
+        value: "on|off",
+        default: "on",
+        repeats: false,
+        group: ACCESS,
+        help: "Web pages at /_explorer/ on the main port; they hold no data and sign requests as any client does",
+        set: |config, texts| match choice(last(texts)?, &ON_OFF)? {
+            false => put(&mut config.portal, Ok(PortalMode::Off)),
+            true if config.portal == PortalMode::Off => put(&mut config.portal, Ok(PortalMode::On)),
+            true => Ok(()),
+        },
+    },
+    Setting {
+        name: "portal-dir",
+        value: "DIR",
+        default: "",
+        repeats: false,
+        group: HIDDEN,
+        help: "Read the web pages from this directory at every request, for work on them",
+        set: |config, texts| put(&mut config.portal, Ok(PortalMode::FromDirectory(last(texts)?.into()))),
     },
     Setting {
         name: "tls",
@@ -597,6 +621,7 @@ pub fn defaults() -> Config {
         serverless: false,
         allowed_hosts: Vec::new(),
         metrics_auth: false,
+        portal: PortalMode::On,
         account_name: "orrery".into(),
         region: "Local".into(),
         tls: TlsMode::Optional,

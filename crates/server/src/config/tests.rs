@@ -58,6 +58,11 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("idle-timeout", ["1s", "2s", "3s"], |c| format!("{:?}", c.idle_timeout)),
         ("shutdown-timeout", ["1s", "2s", "3s"], |c| format!("{:?}", c.shutdown_timeout)),
         ("log-format", ["json", "text", "json"], |c| format!("{:?}", c.log.format).to_lowercase()),
+        ("portal", ["off", "on", "off"], |c| if c.portal == PortalMode::Off { "off" } else { "on" }.into()),
+        ("portal-dir", ["/a", "/b", "/c"], |c| match &c.portal {
+            PortalMode::FromDirectory(path) => path.display().to_string(),
+            mode => format!("{mode:?}"),
+        }),
         ("log-level", ["warn", "debug", "error"], |c| c.log.level.clone()),
         ("log-requests", ["off", "errors", "on"], |c| format!("{:?}", c.log.requests).to_lowercase()),
         ("log-requests-rate", ["1", "2", "3"], |c| c.log.requests_rate_max.to_string()),

@@ -223,7 +223,7 @@ impl Running {
         let _inside = runtime.enter();
         let bound = Bound::new(&config.listen, "listen").unwrap();
         let log = LogSink::start(std::io::sink()).unwrap();
-        let apis = Apis { http: Either(Shout, Echo), streams: vec![Arc::new(Lines)] };
+        let apis = Apis { http: Either(Shout, Echo), streams: vec![Arc::new(Lines)], portal: None };
         let own = Bound::new(&["127.0.0.1:0".parse().unwrap()], "shout-listen").unwrap();
         let own_address = own.addresses[0];
         let server =

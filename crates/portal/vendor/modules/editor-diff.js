@@ -1,0 +1,1 @@
+export { MergeView, unifiedMergeView } from "@codemirror/merge";

@@ -1,0 +1,25 @@
+// A database: its containers, its shared throughput, its end.
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { send } from "../api/client.js";
+import { announce, databases, go, loadTree, readOnly, to, READ_ONLY } from "../state.js";
+import { Confirm, ErrorBox, Loading, plural } from "../parts/ui.js";
+import { Scale } from "../parts/scale.js";
+
+export default function Database({ db }) {
+  const [deleting, setDeleting] = useState(false);
+  const database = databases.value?.find((one) => one.id === db);
+  if (!databases.value) return html`<${Loading} />`;
+  if (!database) return html`<p>There is no database <strong>${db}</strong>. <a href="#/">Home</a></p>`;
+  return html`<h1>${db}</h1>
+    <section class="card"><h2>${plural(database.containers.length, "container")}</h2>
+      <ul>${database.containers.map((/** @type {any} */ one) => html`<li key=${one.id}><a href=${to("c", db, one.id, "items")}>${one.id}</a> <code class="muted">${one.partitionKey?.paths?.join(", ") ?? "fixed"}</code></li>`)}</ul>
+      <a class="button" href=${to("new", db)} aria-disabled=${readOnly.value ? "true" : undefined}>New container</a></section>
+    <section class="card"><h2>Shared throughput</h2><${Scale} of=${database} absent="This database has no throughput of its own; its containers have theirs." /></section>
+    <section class="card"><h2>Delete</h2><p>The database, its containers and all of their items. There is no way back.</p><button class="danger" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${() => setDeleting(true)}>Delete the database</button></section>
+    ${deleting && html`<${Confirm} title="Delete the database?" text=${`${plural(database.containers.length, "container")} with all items will be gone.`} name=${db} action="Delete for good" onClose=${() => setDeleting(false)} onDo=${async () => {
+      await send("DELETE", ["dbs", db]);
+      announce(`Deleted ${db}`);
+      await loadTree();
+      go();
+    }} />`}`;
+}

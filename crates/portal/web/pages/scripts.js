@@ -1,0 +1,115 @@
+// Stored procedures, triggers and functions: write, save, run, and see console, charge and the line of an error.
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { send, list, keyPaths } from "../api/client.js";
+import { parse, write, ascii } from "../api/json.js";
+import { announce, definitionOf, readOnly, unsaved, READ_ONLY } from "../state.js";
+import { Choice, Confirm, ErrorBox, Field, Loading } from "../parts/ui.js";
+import { Editor } from "../parts/editor.js";
+
+const KINDS = {
+  sprocs: { name: "StoredProcedures", one: "stored procedure", title: "Stored procedures", body: `// Runs as one transaction inside one partition key.\nfunction countItems(prefix) {\n  var collection = getContext().getCollection();\n  var accepted = collection.queryDocuments(collection.getSelfLink(), "SELECT * FROM c", function (error, items) {\n    if (error) throw error;\n    console.log("found " + items.length);\n    getContext().getResponse().setBody({ prefix: prefix, count: items.length });\n  });\n  if (!accepted) throw new Error("out of time");\n}\n` },
+  triggers: { name: "Triggers", one: "trigger", title: "Triggers", body: `// A pre-trigger sees the item before it is written; requests name the triggers they want.\nfunction stamp() {\n  var request = getContext().getRequest();\n  var item = request.getBody();\n  item.stamped = new Date().toISOString();\n  request.setBody(item);\n}\n` },
+  udfs: { name: "UserDefinedFunctions", one: "function", title: "Functions", body: `// In queries: SELECT udf.tax(c.total) FROM c\nfunction tax(total) {\n  return total * 0.2;\n}\n` },
+};
+
+export default function Scripts({ db, coll }) {
+  const [kind, setKind] = useState("sprocs");
+  const [all, setAll] = useState(/** @type {any[] | null} */ (null));
+  const [open, setOpen] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const path = ["dbs", db, "colls", coll, kind];
+  const load = async () => {
+    try {
+      setAll(await list(path, KINDS[kind].name));
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  useEffect(() => {
+    setAll(null);
+    setOpen(null);
+    load();
+    return () => void (unsaved.value = false);
+  }, [kind]);
+  const create = () => setOpen({ fresh: true, id: "", body: KINDS[kind].body, triggerType: "Pre", triggerOperation: "All" });
+  return html`<h1>${coll}</h1><div class="toolbar"><${Choice} label="Kind of script" value=${kind} onChange=${setKind} options=${Object.entries(KINDS).map(([name, one]) => [name, one.title])} /><span class="grow"></span>
+      <button class="primary" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${create}>New ${KINDS[kind].one}</button></div>
+    <${ErrorBox} error=${error} onRetry=${load} />
+    <div class="split"><div class="list script-list">${!all ? html`<${Loading} />` : all.length === 0 ? html`<p class="muted">None yet. A new one begins with a template.</p>` : html`<ul class="plain-list">${all.map((one) => html`<li key=${one.id}><button class="plain" aria-pressed=${open?.id === one.id ? "true" : "false"} onClick=${() => setOpen(one)}>${one.id}</button></li>`)}</ul>`}</div>
+      ${open && html`<${Script} key=${open.fresh ? "new" : open._rid} kind=${kind} path=${path} db=${db} coll=${coll} script=${open} onClose=${() => setOpen(null)} onSaved=${(/** @type {any} */ saved) => (load(), setOpen(saved))} onDeleted=${() => (setOpen(null), load())} />`}</div>`;
+}
+
+function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
+  const [id, setId] = useState(script.id);
+  const [body, setBody] = useState(script.body);
+  const [type, setType] = useState(script.triggerType ?? "Pre");
+  const [operation, setOperation] = useState(script.triggerOperation ?? "All");
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [deleting, setDeleting] = useState(false);
+  const changed = script.fresh || body !== script.body || (kind === "triggers" && (type !== script.triggerType || operation !== script.triggerOperation));
+  useEffect(() => void (unsaved.value = changed && !script.fresh), [changed]);
+  const save = async () => {
+    setError(null);
+    try {
+      const sent = { id, body, ...(kind === "triggers" && { triggerType: type, triggerOperation: operation }) };
+      const answer = script.fresh ? await send("POST", path, { body: sent }) : await send("PUT", [...path, script.id], { body: sent, headers: { "if-match": script._etag } });
+      unsaved.value = false;
+      announce("Saved");
+      onSaved(answer.value);
+      return true;
+    } catch (problem) {
+      setError(problem);
+      return false;
+    }
+  };
+  return html`<section class="side wide-side" aria-label=${script.fresh ? "New script" : script.id}>
+    <div class="row">${script.fresh ? html`<input aria-label="Name" placeholder="name" autofocus value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} />` : html`<strong>${script.id}</strong>`}
+      ${kind === "triggers" && html`<select aria-label="When" value=${type} onChange=${(/** @type {any} */ event) => setType(event.target.value)}><option>Pre</option><option>Post</option></select><select aria-label="Of which operation" value=${operation} onChange=${(/** @type {any} */ event) => setOperation(event.target.value)}>${["All", "Create", "Replace", "Delete", "Update"].map((one) => html`<option key=${one}>${one}</option>`)}</select>`}
+      <span class="grow"></span><button class="primary" disabled=${!changed || !id || readOnly.value} title=${readOnly.value ? READ_ONLY : "Ctrl+S"} onClick=${save}>Save</button>
+      ${!script.fresh && html`<button disabled=${readOnly.value} onClick=${() => setDeleting(true)}>Delete</button>`}<button class="plain" aria-label="Close the script" onClick=${onClose}>✕</button></div>
+    <${ErrorBox} error=${error} title="Not saved" />
+    <${Editor} label="Script" language="js" size="fill" value=${body} onChange=${setBody} readOnly=${readOnly.value} keys=${{ "Mod-s": save }} />
+    ${kind === "sprocs" && !script.fresh && html`<${Run} path=${[...path, script.id]} paths=${keyPaths(definitionOf(db, coll))} changed=${changed} onSave=${save} />`}
+    ${deleting && html`<${Confirm} title="Delete this script?" text=${`${script.id} will be deleted.`} action="Delete" onClose=${() => setDeleting(false)} onDo=${async () => {
+      await send("DELETE", [...path, script.id]);
+      announce("Deleted");
+      onDeleted();
+    }} />`}
+  </section>`;
+}
+
+function Run({ path, paths, changed, onSave }) {
+  const [keys, setKeys] = useState(() => paths.map(() => ""));
+  const [text, setText] = useState("[]");
+  const [result, setResult] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [busy, setBusy] = useState(false);
+  const value = (/** @type {string} */ typed) => {
+    try {
+      return parse(typed);
+    } catch {
+      return typed;
+    }
+  };
+  const run = async () => {
+    setBusy(true);
+    setError(null);
+    setResult(null);
+    try {
+      if (changed && !(await onSave())) return;
+      const answer = await send("POST", path, { headers: { "x-ms-documentdb-script-enable-logging": "true", ...(paths.length && { "x-ms-documentdb-partitionkey": ascii(keys.map(value)) }) }, body: write(parse(text), 0) });
+      setResult({ body: answer.text, log: decodeURIComponent(answer.headers.get("x-ms-documentdb-script-log-results") ?? ""), charge: answer.charge, ms: answer.ms });
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`<div class="card"><h2>Run</h2><div class="row">
+      ${paths.map((/** @type {string} */ path, /** @type {number} */ n) => html`<label key=${path} class="row"><code>${path}</code><input aria-label=${`Partition key ${path}`} placeholder="value" value=${keys[n]} onInput=${(/** @type {any} */ event) => setKeys(keys.map((one, m) => (m === n ? event.target.value : one)))} /></label>`)}
+      <label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
+      <button class="primary" disabled=${busy || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${run}>${busy ? "Running…" : changed ? "Save and run" : "Run"}</button></div>
+    <${ErrorBox} error=${error} title="The script failed; nothing was written" />
+    ${result && html`<p class="muted small">${result.charge.toFixed(2)} RU · ${Math.round(result.ms)} ms</p>${result.log && html`<h3>Console</h3><pre>${result.log}</pre>`}<h3>Answer</h3><pre>${result.body || "(empty)"}</pre>`}</div>`;
+}
