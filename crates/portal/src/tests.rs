@@ -150,3 +150,19 @@ fn vendored_modules_are_the_ones_that_were_made() {
         files().iter().filter(|file| file.name.starts_with("vendor/") && file.name != "vendor/hashes.txt");
     assert_eq!(modules.count(), listed, "every vendored file is listed");
 }
+
+/// Completion tells of every function that there is, in the words of the reference.
+#[test]
+fn the_editor_knows_the_functions_of_the_reference() {
+    let page = include_str!("../../../docs/reference/sql-functions.md");
+    let list =
+        files().iter().find(|file| file.name == "api/functions.json").expect("api/functions.json is there");
+    let list = String::from_utf8(unpacked(list)).unwrap();
+    let names = page.lines().filter_map(|line| line.strip_prefix("### ")?.split('(').next());
+    for name in names.filter(|name| !name.starts_with('_')) {
+        assert!(
+            list.contains(&format!("\"name\": \"{name}\"")),
+            "{name} is missing in web/api/functions.json"
+        );
+    }
+}

@@ -152,7 +152,7 @@ function TopBar() {
     <span class="grow"></span>
     <button class="plain search" onClick=${() => (paletteOpen.value = true)}><span class="wide-only">Go to… </span><kbd>Ctrl K</kbd></button>
     <button class="plain" aria-label=${`Colours: ${name}. Change`} title=${`Colours: ${name}`} onClick=${() => setTheme(next)}>${icon}</button>
-    <button class="plain" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick=${() => (helpOpen.value = true)}>?</button>
+    <button class="plain keys" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick=${() => (helpOpen.value = true)}>?</button>
     <button class="plain" onClick=${leave}>Sign out</button>
   </header>`;
 }
