@@ -43,6 +43,7 @@ const MAP: &[CrateRule] = &[
             "orrery-model",
         ],
     },
+    CrateRule { name: "orrery-gremlin", synchronous: true, may_use: &["orrery-budget"] },
     CrateRule { name: "orrery-script", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
     // What an api and the server are to each other. Knows neither the engine nor any protocol.
     CrateRule { name: "orrery-api", synchronous: false, may_use: &["orrery-budget"] },
