@@ -1,0 +1,576 @@
+//! Finding elements: by key and id, by index, over one partition or all of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use orrery_engine::query::distributed::routed;
+use orrery_engine::{
+    DistributedFailure, DistributedPosition, DistributedQuery, Item, Kind, QueryOptions, ReadOptions,
+    Resuming, Scope, SystemProperties, block_on,
+};
+use orrery_gremlin::graph::{Adjacent, AdjacentLookup, Cursor, ElementId, Found, Lookup, Page, Want};
+use orrery_gremlin::value::{Direction, Edge, Vertex};
+use orrery_gremlin::{Result, Value};
+use orrery_model::{Epk, Number, PartitionKey, Raw};
+use orrery_query::merge::{Merged, PageSize};
+use orrery_query::{Rows, StoredForm};
+
+use super::document::{Form, System, system_of};
+use super::statement::{Conditions, Statement};
+use super::{ContainerGraph, failed};
+use crate::errors::Failure;
+
+/// Elements of a page.
+const PAGE_ROWS_MAX: usize = 1_000;
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Vertices of a frontier that one query asks for.
+const FRONTIER_MAX: usize = 512;
+
+/// What queries see of an item besides its members.
+struct GraphSystem;
+
+impl SystemProperties for GraphSystem {
+    fn to_shared(&self) -> Arc<dyn SystemProperties> {
+        Arc::new(GraphSystem)
+    }
+
+    fn count(&self) -> usize {
+        2
+    }
+
+    fn name(&self, at: usize) -> &'static str {
+        [super::document::ETAG, super::document::TS][at.min(1)]
+    }
+
+    fn value(&self, item: &Item, at: usize) -> orrery_model::Value {
+        match at {
+            0 => item.etag.to_string().into(),
+            _ => orrery_model::Value::Number(Number::Int(i64::from(item.ts))),
+        }
+    }
+
+    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
+        self.value(item, at).write_json(out, orrery_model::NumberStyle::Query);
+    }
+}
+
+/// One query, and where in the hash space it runs.
+struct Task {
+    scope: Scope,
+    statement: Arc<Statement>,
+    /// Of edges: which of their ends the frontier is.
+    frontier_end: Direction,
+}
+
+/// Queries one after the other, and how far they have come.
+struct Run {
+    tasks: VecDeque<Task>,
+    position: Option<DistributedPosition>,
+    /// Of a frontier: which vertices have an id.
+    sources: HashMap<Arc<str>, Vec<u32>>,
+}
+
+impl Run {
+    fn of(tasks: VecDeque<Task>) -> Run {
+        Run { tasks, position: None, sources: HashMap::new() }
+    }
+
+    fn resumed(cursor: Cursor) -> Result<Run> {
+        match cursor.downcast::<Run>() {
+            Ok(run) => Ok(*run),
+            Err(_) => Err(failed(Failure::defect())),
+        }
+    }
+
+    fn into_cursor(self) -> Option<Cursor> {
+        (!self.tasks.is_empty()).then(|| Box::new(self) as Cursor)
+    }
+}
+
+impl ContainerGraph {
+    pub(super) fn form(&self) -> Form<'_> {
+        Form { partition_key: self.partition_key.as_deref(), system: &self.system_properties }
+    }
+
+    /// Remembers a version that the traversal has seen.
+    pub(super) fn saw(&mut self, key: &PartitionKey, id: &str, etag: &str) {
+        /// About what an entry takes beside its texts.
+        const ENTRY_BYTES: usize = 160;
+        // What there is no memory for is not remembered, and changed as it is found.
+        if let Some(seen) = &mut self.seen
+            && self.budget.take(ENTRY_BYTES + id.len()).is_ok()
+        {
+            seen.insert(place(key, id), etag.to_owned());
+        }
+    }
+
+    pub(super) fn find_vertices(
+        &mut self,
+        lookup: &Lookup,
+        from: Option<Cursor>,
+    ) -> Result<Page<Arc<Vertex>>> {
+        if let (Some(ids), None) = (&lookup.ids, &from) {
+            return self.vertices_by_id(ids, lookup).map(Page::last);
+        }
+        let mut run = match from {
+            Some(cursor) => Run::resumed(cursor)?,
+            None => Run::of(self.tasks(Conditions::vertices(), lookup, true)?),
+        };
+        let (rows, _) = self.fetch(&mut run, page_rows(lookup.limit))?;
+        let mut vertices = Vec::with_capacity(rows.len());
+        self.each_row(&rows, |graph, document| {
+            vertices.extend(graph.form().vertex(document, system_of(document)).map(Arc::new));
+        });
+        Ok(Page { items: vertices, next: run.into_cursor() })
+    }
+
+    pub(super) fn find_edges(&mut self, lookup: &Lookup, from: Option<Cursor>) -> Result<Page<Arc<Edge>>> {
+        if let (Some(ids), None) = (&lookup.ids, &from) {
+            return self.edges_by_id(ids, lookup).map(Page::last);
+        }
+        let mut run = match from {
+            Some(cursor) => Run::resumed(cursor)?,
+            None => Run::of(self.tasks(Conditions::edges(), lookup, false)?),
+        };
+        let (rows, _) = self.fetch(&mut run, page_rows(lookup.limit))?;
+        let mut edges = Vec::with_capacity(rows.len());
+        self.each_row(&rows, |graph, document| {
+            edges.extend(graph.form().edge(document, system_of(document)).map(Arc::new));
+        });
+        Ok(Page { items: edges, next: run.into_cursor() })
+    }
+
+    /// The queries of a lookup without ids: one for each logical partition that is named, or one for all of them.
+    fn tasks(&self, base: Conditions, lookup: &Lookup, of_vertices: bool) -> Result<VecDeque<Task>> {
+        let statement = self.statement(base, lookup, of_vertices)?;
+        let task = |scope| Task { scope, statement: statement.clone(), frontier_end: Direction::Out };
+        Ok(self.scopes(lookup.partitions.as_deref()).into_iter().map(task).collect())
+    }
+
+    fn statement(&self, base: Conditions, lookup: &Lookup, of_vertices: bool) -> Result<Arc<Statement>> {
+        let labels = lookup.labels.as_deref();
+        let conditions = match labels {
+            Some(labels) => base.labels(labels.iter().map(|label| &**label)),
+            None => base,
+        };
+        let conditions = conditions.filters(&lookup.filters, of_vertices, self.partition_key.as_deref());
+        compiled(conditions)
+    }
+
+    fn scopes(&self, partitions: Option<&[Value]>) -> Vec<Scope> {
+        let Some(values) = partitions else { return vec![Scope::All] };
+        let mut keys: Vec<PartitionKey> = Vec::new();
+        for key in values.iter().filter_map(|value| self.key(value)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys.into_iter().map(Scope::Key).collect()
+    }
+
+    /// The scope as far as the caller may see; `None`: nothing of it.
+    fn permitted(&self, scope: &Scope) -> Option<Scope> {
+        let Some(granted) = self.limits.key() else { return Some(scope.clone()) };
+        match scope {
+            Scope::Key(key) => self.limits.permits_key(key).is_ok().then(|| scope.clone()),
+            _ => Some(Scope::Key(granted.clone())),
+        }
+    }
+
+    /// The next rows, all of one query, and which end of edges its frontier is; none when the queries have come to their end.
+    fn fetch(&mut self, run: &mut Run, rows: usize) -> Result<(Rows, Direction)> {
+        self.budget.check()?;
+        loop {
+            let Some(task) = run.tasks.front() else { return Ok((Rows::default(), Direction::Out)) };
+            let end = task.frontier_end;
+            let Some(scope) = self.permitted(&task.scope) else {
+                run.tasks.pop_front();
+                continue;
+            };
+            let (found, next) =
+                self.page(&scope, &task.statement, run.position.take(), rows).map_err(failed)?;
+            run.position = next;
+            if run.position.is_none() {
+                run.tasks.pop_front();
+            }
+            if !found.is_empty() {
+                return Ok((found, end));
+            }
+        }
+    }
+
+    fn page(
+        &mut self,
+        scope: &Scope,
+        statement: &Statement,
+        position: Option<DistributedPosition>,
+        rows: usize,
+    ) -> std::result::Result<(Rows, Option<DistributedPosition>), DistributedFailure> {
+        let began = Instant::now();
+        let (container, budget) = (&self.container, &self.budget);
+        let read = || {
+            let shares = container.shares_of(scope)?;
+            let mut options = QueryOptions::new(budget, &GraphSystem, &StoredForm);
+            options.page_bytes = PAGE_BYTES_MAX;
+            let mut query = DistributedQuery::new(container, shares, options);
+            let resuming = Resuming { skips: false, sorts: false };
+            let start = position.clone().map(|position| query.go_on(position, resuming)).transpose()?;
+            let merged = Merged::new(&statement.plan);
+            let (rows, next) = query.page(&merged, start, PageSize { rows, bytes: PAGE_BYTES_MAX })?;
+            let next = next.map(|next| query.named(&next));
+            Ok((rows, next, query.charge_ru(), query.share_count()))
+        };
+        let (rows, next, charge_ru, fanout) = routed(scope, DistributedFailure::is_range_gone, read)?;
+        self.spent.add(charge_ru);
+        self.did(fanout, rows.len(), rows.size_bytes(), began);
+        Ok((rows, next))
+    }
+
+    /// Calls `each` with the documents of a page, whose versions count as seen.
+    fn each_row(&mut self, rows: &Rows, mut each: impl FnMut(&mut ContainerGraph, Raw<'_>)) {
+        for row in rows.iter() {
+            let Ok(document) = Raw::document(row) else { continue };
+            if self.seen.is_some()
+                && let (Some(etag), Some(id)) =
+                    (system_of(document).etag, document.get("id").and_then(Raw::as_str))
+            {
+                let key = self.container.definition().partition_key.extract(document);
+                self.saw(&key, id, etag);
+            }
+            each(self, document);
+        }
+    }
+
+    /// One item by its key and id; `None` where there is none that the caller may see.
+    pub(super) fn item(&mut self, key: &PartitionKey, id: &str) -> Result<Option<Item>> {
+        if self.limits.permits_key(key).is_err() || id.is_empty() {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let read = block_on(self.container.read_item(key, id, &ReadOptions::default()));
+        match read {
+            Ok(reply) => {
+                self.spent.add(reply.charge_ru);
+                self.did(1, 1, reply.item.document.len(), began);
+                if self.seen.is_some() {
+                    self.saw(key, id, &reply.item.etag.to_string());
+                }
+                Ok(Some(reply.item))
+            }
+            Err(error) if error.kind == Kind::NotFound => {
+                self.spent.add(error.charge_ru);
+                self.did(1, 0, 0, began);
+                Ok(None)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn vertex_at(&mut self, key: &PartitionKey, id: &str) -> Result<Option<Arc<Vertex>>> {
+        let Some(item) = self.item(key, id)? else { return Ok(None) };
+        let etag = item.etag.to_string();
+        let system = System { etag: Some(&etag), ts: Some(item.ts) };
+        Ok(self.form().vertex(item.body(), system).map(Arc::new))
+    }
+
+    fn edge_at(&mut self, key: &PartitionKey, id: &str) -> Result<Option<Arc<Edge>>> {
+        let Some(item) = self.item(key, id)? else { return Ok(None) };
+        let etag = item.etag.to_string();
+        let system = System { etag: Some(&etag), ts: Some(item.ts) };
+        Ok(self.form().edge(item.body(), system).map(Arc::new))
+    }
+
+    /// Where ids lead: to places that are known, and to those that only a query over all partitions finds.
+    fn places<'i>(
+        &self,
+        ids: &'i [ElementId],
+        partitions: Option<&[Value]>,
+    ) -> (Vec<(PartitionKey, &'i str)>, Vec<&'i str>) {
+        let fixed = self.partition_key.is_none();
+        let named: Option<Vec<PartitionKey>> =
+            partitions.map(|values| values.iter().filter_map(|value| self.key(value)).collect());
+        let (mut points, mut anywhere) = (Vec::new(), Vec::new());
+        for ElementId { partition, id } in ids {
+            let Some(id) = id.as_str() else { continue };
+            match (partition, &named) {
+                (Some(partition), _) => points.extend(self.key(partition).map(|key| (key, id))),
+                (None, _) if fixed => points.push((PartitionKey::default(), id)),
+                (None, Some(keys)) => points.extend(keys.iter().map(|key| (key.clone(), id))),
+                (None, None) => match self.limits.key() {
+                    Some(granted) => points.push((granted.clone(), id)),
+                    None => anywhere.push(id),
+                },
+            }
+        }
+        (points, anywhere)
+    }
+
+    fn vertices_by_id(&mut self, ids: &[ElementId], lookup: &Lookup) -> Result<Vec<Arc<Vertex>>> {
+        let (points, anywhere) = self.places(ids, lookup.partitions.as_deref());
+        let mut found = Vec::with_capacity(points.len());
+        for (key, id) in points {
+            found.extend(self.vertex_at(&key, id)?);
+        }
+        if !anywhere.is_empty() {
+            let conditions = Conditions::vertices().ids(anywhere.iter().copied());
+            let statement = self.statement(conditions, lookup, true)?;
+            self.everywhere(statement, |graph, document| {
+                found.extend(graph.form().vertex(document, system_of(document)).map(Arc::new));
+            })?;
+        }
+        Ok(found)
+    }
+
+    fn edges_by_id(&mut self, ids: &[ElementId], lookup: &Lookup) -> Result<Vec<Arc<Edge>>> {
+        let (points, anywhere) = self.places(ids, lookup.partitions.as_deref());
+        let mut found = Vec::with_capacity(points.len());
+        for (key, id) in points {
+            found.extend(self.edge_at(&key, id)?);
+        }
+        if !anywhere.is_empty() {
+            let conditions = Conditions::edges().ids(anywhere.iter().copied());
+            let statement = self.statement(conditions, lookup, false)?;
+            self.everywhere(statement, |graph, document| {
+                found.extend(graph.form().edge(document, system_of(document)).map(Arc::new));
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Runs a query over all partitions to its end.
+    fn everywhere(
+        &mut self,
+        statement: Arc<Statement>,
+        mut each: impl FnMut(&mut ContainerGraph, Raw<'_>),
+    ) -> Result<()> {
+        let mut run = Run::of([Task { scope: Scope::All, statement, frontier_end: Direction::Out }].into());
+        while !run.tasks.is_empty() {
+            let (rows, _) = self.fetch(&mut run, PAGE_ROWS_MAX)?;
+            self.each_row(&rows, &mut each);
+        }
+        Ok(())
+    }
+
+    /// The vertices that references name.
+    pub(super) fn read_vertices(&mut self, vertices: &[Arc<Vertex>]) -> Result<Vec<Option<Arc<Vertex>>>> {
+        let mut found = Vec::with_capacity(vertices.len());
+        for vertex in vertices {
+            self.budget.step(1)?;
+            let Some(id) = vertex.id.as_str() else {
+                found.push(None);
+                continue;
+            };
+            found.push(match self.key(&vertex.partition) {
+                Some(key) => self.vertex_at(&key, id)?,
+                // A reference that a client sent does not say where it lies.
+                None => {
+                    let ids = [ElementId { partition: None, id: vertex.id.clone() }];
+                    self.vertices_by_id(&ids, &Lookup::default())?.into_iter().next()
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    pub(super) fn read_edges(&mut self, edges: &[Arc<Edge>]) -> Result<Vec<Option<Arc<Edge>>>> {
+        let mut found = Vec::with_capacity(edges.len());
+        for edge in edges {
+            self.budget.step(1)?;
+            let partition = self.key(&edge.out_v.partition).map(|_| edge.out_v.partition.clone());
+            let ids = [ElementId { partition, id: edge.id.clone() }];
+            found.push(self.edges_by_id(&ids, &Lookup::default())?.into_iter().next());
+        }
+        Ok(found)
+    }
+
+    pub(super) fn find_adjacent(
+        &mut self,
+        frontier: &[Arc<Vertex>],
+        lookup: &AdjacentLookup,
+        from: Option<Cursor>,
+    ) -> Result<Page<Adjacent>> {
+        let mut run = match from {
+            Some(cursor) => Run::resumed(cursor)?,
+            None => self.adjacent_run(frontier, lookup)?,
+        };
+        let (rows, end) = self.fetch(&mut run, PAGE_ROWS_MAX)?;
+        let mut edges: Vec<(u32, Arc<Edge>)> = Vec::with_capacity(rows.len());
+        let sources = std::mem::take(&mut run.sources);
+        self.each_row(&rows, |graph, document| {
+            let Some(edge) = graph.form().edge(document, system_of(document)) else { return };
+            let edge = Arc::new(edge);
+            let near = if end == Direction::Out { &edge.out_v } else { &edge.in_v };
+            for source in near.id.as_str().and_then(|id| sources.get(id)).into_iter().flatten() {
+                let Some(vertex) = frontier.get(*source as usize) else { continue };
+                if graph.same_partition(&vertex.partition, &near.partition) {
+                    edges.push((*source, edge.clone()));
+                }
+            }
+        });
+        run.sources = sources;
+        let items = self.ends(edges, end, &lookup.want)?;
+        Ok(Page { items, next: run.into_cursor() })
+    }
+
+    /// What was wanted of edges, of which the frontier is this end.
+    fn ends(&mut self, edges: Vec<(u32, Arc<Edge>)>, near: Direction, want: &Want) -> Result<Vec<Adjacent>> {
+        let far = |edge: &Edge| match near {
+            Direction::In => edge.out_v.clone(),
+            _ => edge.in_v.clone(),
+        };
+        let edge = |(source, edge)| Adjacent { source, found: Found::Edge(edge) };
+        let vertex = |(source, edge): (u32, Arc<Edge>)| Adjacent { source, found: Found::Vertex(far(&edge)) };
+        Ok(match want {
+            Want::Edges => edges.into_iter().map(edge).collect(),
+            Want::Vertices => edges.into_iter().map(vertex).collect(),
+            Want::LoadedVertices { .. } => {
+                let mut wanted: Vec<Arc<Vertex>> = Vec::new();
+                let mut places: HashMap<Arc<Vertex>, usize> = HashMap::new();
+                let mut at = Vec::with_capacity(edges.len());
+                for (source, edge) in &edges {
+                    let vertex = far(edge);
+                    let place = *places.entry(vertex.clone()).or_insert_with(|| {
+                        wanted.push(vertex);
+                        wanted.len() - 1
+                    });
+                    at.push((*source, place));
+                }
+                let read = self.read_vertices(&wanted)?;
+                let loaded = |(source, place): (u32, usize)| {
+                    let vertex = read.get(place)?.clone()?;
+                    Some(Adjacent { source, found: Found::Vertex(vertex) })
+                };
+                at.into_iter().filter_map(loaded).collect()
+            }
+        })
+    }
+
+    fn same_partition(&self, one: &Value, other: &Value) -> bool {
+        // A reference that a client sent does not say where it lies.
+        one == other || one.is_null() || other.is_null() || self.key(one) == self.key(other)
+    }
+
+    fn adjacent_run(&self, frontier: &[Arc<Vertex>], lookup: &AdjacentLookup) -> Result<Run> {
+        let mut sources: HashMap<Arc<str>, Vec<u32>> = HashMap::with_capacity(frontier.len());
+        for (at, vertex) in frontier.iter().enumerate() {
+            if let Value::String(id) = &vertex.id {
+                sources.entry(id.clone()).or_default().push(at as u32);
+            }
+        }
+        let mut tasks = VecDeque::new();
+        if lookup.direction != Direction::In {
+            self.out_tasks(frontier, lookup, &mut tasks)?;
+        }
+        if lookup.direction != Direction::Out {
+            let ids: Vec<&str> = sources.keys().map(|id| &**id).collect();
+            for ids in ids.chunks(FRONTIER_MAX) {
+                let statement = self.edge_statement(Conditions::into(ids), lookup)?;
+                tasks.push_back(Task { scope: Scope::All, statement, frontier_end: Direction::In });
+            }
+        }
+        Ok(Run { tasks, position: None, sources })
+    }
+
+    fn edge_statement(&self, base: Conditions, lookup: &AdjacentLookup) -> Result<Arc<Statement>> {
+        let conditions = match lookup.edge_labels.is_empty() {
+            true => base,
+            false => base.labels(lookup.edge_labels.iter().map(|label| &**label)),
+        };
+        compiled(conditions.filters(&lookup.edge_filters, false, self.partition_key.as_deref()))
+    }
+
+    /// Edges out of a frontier: one query for each physical partition, and of each logical one that is alone there.
+    fn out_tasks(
+        &self,
+        frontier: &[Arc<Vertex>],
+        lookup: &AdjacentLookup,
+        tasks: &mut VecDeque<Task>,
+    ) -> Result<()> {
+        struct Group<'f> {
+            scope: Scope,
+            keys: Vec<PartitionKey>,
+            ids: Vec<&'f str>,
+        }
+        let ranges = self.container.ranges();
+        let mut groups: Vec<Option<Group<'_>>> = (0..=ranges.len()).map(|_| None).collect();
+        for vertex in frontier {
+            let Some(id) = vertex.id.as_str() else { continue };
+            let key = self.key(&vertex.partition);
+            let range = match &key {
+                Some(key) => {
+                    let epk: Epk = self.container.span(key).map_err(failed)?.0;
+                    ranges.partition_point(|range| range.min <= epk).saturating_sub(1)
+                }
+                None => ranges.len(),
+            };
+            let Some(group) = groups.get_mut(range) else { continue };
+            let scope = || match ranges.get(range) {
+                Some(range) => Scope::Epk { min: range.min.clone(), max: range.max.clone(), range: None },
+                None => Scope::All,
+            };
+            let group =
+                group.get_or_insert_with(|| Group { scope: scope(), keys: Vec::new(), ids: Vec::new() });
+            group.ids.push(id);
+            // Whether there are several is all that matters.
+            if let Some(key) = key
+                && group.keys.len() < 2
+                && !group.keys.contains(&key)
+            {
+                group.keys.push(key);
+            }
+        }
+        for Group { scope, mut keys, ids } in groups.into_iter().flatten() {
+            let scope = match keys.len() {
+                1 if !keys[0].0.is_empty() => Scope::Key(keys.remove(0)),
+                _ => scope,
+            };
+            for ids in ids.chunks(FRONTIER_MAX) {
+                let statement = self.edge_statement(Conditions::out_of(ids), lookup)?;
+                tasks.push_back(Task { scope: scope.clone(), statement, frontier_end: Direction::Out });
+            }
+        }
+        Ok(())
+    }
+
+    /// All edges that touch vertices, for whoever removes them.
+    pub(super) fn touching(&mut self, vertices: &[Arc<Vertex>]) -> Result<Vec<Arc<Edge>>> {
+        let lookup = AdjacentLookup {
+            direction: Direction::Both,
+            edge_labels: Vec::new(),
+            edge_filters: Vec::new(),
+            want: Want::Edges,
+            limit_per_source: None,
+        };
+        let (mut edges, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.find_adjacent(vertices, &lookup, cursor)?;
+            edges.extend(page.items.into_iter().filter_map(|adjacent| match adjacent.found {
+                Found::Edge(edge) => Some(edge),
+                Found::Vertex(_) => None,
+            }));
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(edges),
+            }
+        }
+    }
+}
+
+fn compiled(conditions: Conditions) -> Result<Arc<Statement>> {
+    conditions.compile().map(Arc::new).map_err(|error| failed(Failure::runtime(error.to_string())))
+}
+
+/// How many elements to ask for at once. The evaluator may need more than its limit, when it throws some away.
+fn page_rows(limit: Option<u64>) -> usize {
+    limit
+        .and_then(|limit| usize::try_from(limit).ok())
+        .map_or(PAGE_ROWS_MAX, |limit| limit.clamp(1, PAGE_ROWS_MAX))
+}
+
+/// What tells an item from others of its container.
+pub(super) fn place(key: &PartitionKey, id: &str) -> (String, String) {
+    let mut text = Vec::new();
+    key.write_json(&mut text);
+    (String::from_utf8_lossy(&text).into_owned(), id.to_owned())
+}
