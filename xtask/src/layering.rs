@@ -74,11 +74,26 @@ const MAP: &[CrateRule] = &[
             "orrery-model",
         ],
     },
+    CrateRule { name: "orrery-gremlin", synchronous: true, may_use: &["orrery-budget"] },
+    CrateRule {
+        name: "orrery-api-gremlin",
+        synchronous: false,
+        may_use: &[
+            "orrery-api",
+            "orrery-budget",
+            "orrery-engine",
+            "orrery-gremlin",
+            "orrery-query",
+            "orrery-sql",
+            "orrery-model",
+        ],
+    },
     CrateRule {
         name: "orrery-server",
         synchronous: false,
         may_use: &[
             "orrery-api",
+            "orrery-api-gremlin",
             "orrery-api-nosql",
             "orrery-api-table",
             "orrery-budget",
@@ -102,6 +117,7 @@ const MAP: &[CrateRule] = &[
         synchronous: false,
         may_use: &[
             "orrery-api",
+            "orrery-api-gremlin",
             "orrery-api-nosql",
             "orrery-api-table",
             "orrery-budget",

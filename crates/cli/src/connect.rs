@@ -10,13 +10,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command};
 use orrery_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, SETTINGS, TlsMode};
-use orrery_server::lifecycle::TABLE_PORT;
+use orrery_server::lifecycle::{GREMLIN_PORT, TABLE_PORT};
 
 use crate::Usage;
 use crate::serve::{configure, flag};
 
 /// Of the settings of `serve`, those that clients have to know.
-const NAMES: [&str; 5] = ["listen", "table-listen", "key", "tls", "account-name"];
+const NAMES: [&str; 6] = ["listen", "table-listen", "gremlin-listen", "key", "tls", "account-name"];
 
 /// Where `UseDevelopmentStorage=true` looks for tables.
 const EMULATOR_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10_002);
@@ -83,6 +83,14 @@ fn lines(config: &Config) -> Result<String, Usage> {
                 &[("TABLES_EMULATOR_CONNECTION_STRING", emulator(at, scheme, connection))],
             );
         }
+    }
+    if let Some(at) = config.gremlin_listen.addresses(GREMLIN_PORT, &config.listen).first() {
+        let scheme = if config.tls == TlsMode::Required { "wss" } else { "ws" };
+        let endpoint = format!("{scheme}://{}/", reachable(*at, "gremlin-listen")?);
+        section(
+            "Gremlin API; the user name is the graph: /dbs/DATABASE/colls/CONTAINER",
+            &[("GREMLIN_ENDPOINT", endpoint), ("GREMLIN_PASSWORD", key.clone())],
+        );
     }
     Ok(text)
 }

@@ -17,6 +17,8 @@ use crate::service;
 
 /// Where the emulator has its Table API.
 pub const TABLE_PORT: u16 = 8902;
+/// Where the emulator has its Gremlin API.
+pub const GREMLIN_PORT: u16 = 8901;
 /// Exit code of a second signal, as shells use for an interrupted program.
 const EXIT_INTERRUPTED: i32 = 130;
 
@@ -54,11 +56,13 @@ async fn run(config: &Config, sink: &LogSink) -> Result<()> {
     let mut signals = Signals::new()?;
     let bound = Bound::new(&config.listen, "listen")?;
     let tables_bound = bound_api(&config.table_listen, TABLE_PORT, "table-listen", &config.listen)?;
-    let tables_at = tables_bound.addresses.clone();
-    let service::Served { main, tables, backend } = service::open(config)?;
+    let graphs_bound = bound_api(&config.gremlin_listen, GREMLIN_PORT, "gremlin-listen", &config.listen)?;
+    let at = Addresses { tables: tables_bound.addresses.clone(), graphs: graphs_bound.addresses.clone() };
+    let service::Served { main, tables, graphs, backend } = service::open(config)?;
     let server =
         Server::new(bound, config, main, Arc::clone(&backend), sink.clone()).with_port(tables_bound, tables);
-    announce(config, server.addresses(), &tables_at)?;
+    let server = server.with_port(graphs_bound, graphs);
+    announce(config, server.addresses(), &at)?;
     let unfinished = server.run(async {
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping; a second signal stops at once");
@@ -110,11 +114,22 @@ impl Signals {
     }
 }
 
+/// Where apis listen that have ports of their own.
+#[derive(Default)]
+struct Addresses {
+    tables: Vec<SocketAddr>,
+    graphs: Vec<SocketAddr>,
+}
+
+fn websocket_scheme(scheme: &str) -> &'static str {
+    if scheme == "https" { "wss" } else { "ws" }
+}
+
 /// The start-up block on stdout: for people, or as one JSON object for scripts.
-fn announce(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> Result<()> {
+fn announce(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> Result<()> {
     let text = match config.log.format {
-        LogFormat::Text => block(config, addresses, tables),
-        LogFormat::Json => json_line(config, addresses, tables),
+        LogFormat::Text => block(config, addresses, at),
+        LogFormat::Json => json_line(config, addresses, at),
     };
     let mut stdout = std::io::stdout().lock();
     // Somebody who closed stdout does not want to read it.
@@ -125,7 +140,7 @@ fn announce(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) ->
     Ok(())
 }
 
-fn block(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> String {
+fn block(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> String {
     let schemes: &[&str] = match config.tls {
         TlsMode::Optional => &["http", "https"],
         TlsMode::Required => &["https"],
@@ -142,9 +157,14 @@ fn block(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> St
     {
         row("portal", format!("{}://{}/_explorer/", schemes[0], browsable(*address)));
     }
-    for address in tables {
+    for address in &at.tables {
         let urls: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}://{address}")).collect();
         row("tables on", urls.join("  "));
+    }
+    for address in &at.graphs {
+        let urls: Vec<String> =
+            schemes.iter().map(|scheme| format!("{}://{address}", websocket_scheme(scheme))).collect();
+        row("graphs on", urls.join("  "));
     }
     match config.ephemeral {
         true => row("store", "memory (gone when the server stops)".into()),
@@ -170,12 +190,21 @@ fn block(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> St
                 row("connect with", format!("AccountEndpoint={scheme}://{address}/;AccountKey={key};"));
             }
             // By name: clients take a server at an address for storage's, and one at a name for Cosmos DB.
-            if let Some(port) = tables.first().map(SocketAddr::port) {
+            if let Some(port) = at.tables.first().map(SocketAddr::port) {
                 let (scheme, key, name) = (schemes[0], &config.keys.primary, &config.account_name);
                 row(
                     "tables with",
                     format!(
                         "DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};TableEndpoint={scheme}://localhost:{port}/{name};"
+                    ),
+                );
+            }
+            if let Some(address) = at.graphs.first() {
+                let (scheme, key) = (websocket_scheme(schemes[0]), &config.keys.primary);
+                row(
+                    "graphs with",
+                    format!(
+                        "url {scheme}://{address}/, user name /dbs/DATABASE/colls/CONTAINER, password {key}"
                     ),
                 );
             }
@@ -194,12 +223,13 @@ fn browsable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-fn json_line(config: &Config, addresses: &[SocketAddr], tables: &[SocketAddr]) -> String {
+fn json_line(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> String {
     let line = serde_json::json!({
         "message": "listening on",
         "version": env!("CARGO_PKG_VERSION"),
         "listen": addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
-        "table_listen": tables.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
+        "table_listen": at.tables.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
+        "gremlin_listen": at.graphs.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "tls": match config.tls { TlsMode::Optional => "optional", TlsMode::Required => "required", TlsMode::Off => "off" },
         "store": if config.ephemeral { "memory" } else { "embedded" },
         "data_dir": (!config.ephemeral).then(|| config.data_dir.display().to_string()),
@@ -241,10 +271,16 @@ mod tests {
     use super::*;
     use crate::config::settings::defaults;
 
+    fn at(tables: &str, graphs: &str) -> Addresses {
+        let address = |text: &str| vec![text.parse().expect("an address")];
+        Addresses { tables: address(tables), graphs: address(graphs) }
+    }
+
     #[test]
     fn the_block_says_where_what_and_with_which_key() {
         let config = Config { data_dir: "/data".into(), ..defaults() };
-        let text = block(&config, &["127.0.0.1:4711".parse().unwrap()], &["127.0.0.1:4712".parse().unwrap()]);
+        let text =
+            block(&config, &["127.0.0.1:4711".parse().unwrap()], &at("127.0.0.1:4712", "127.0.0.1:4713"));
         for part in [
             "http://127.0.0.1:4711  https://127.0.0.1:4711",
             "portal        http://127.0.0.1:4711/_explorer/",
@@ -254,6 +290,8 @@ mod tests {
             "AccountEndpoint=http://127.0.0.1:4711/",
             "tables on     http://127.0.0.1:4712  https://127.0.0.1:4712",
             "TableEndpoint=http://localhost:4712/",
+            "graphs on     ws://127.0.0.1:4713  wss://127.0.0.1:4713",
+            "user name /dbs/DATABASE/colls/CONTAINER",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
@@ -279,8 +317,8 @@ mod tests {
         let mut config = Config { ephemeral: true, ..defaults() };
         config.keys.primary = "c2VjcmV0IHNlY3JldCBzZWNyZXQ=".into();
         for text in [
-            block(&config, &["127.0.0.1:1".parse().unwrap()], &["127.0.0.1:2".parse().unwrap()]),
-            json_line(&config, &[], &[]),
+            block(&config, &["127.0.0.1:1".parse().unwrap()], &at("127.0.0.1:2", "127.0.0.1:3")),
+            json_line(&config, &[], &Addresses::default()),
         ] {
             assert!(!text.contains("c2VjcmV0"), "{text}");
         }
@@ -288,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_json_line_is_one_object() {
-        let line = json_line(&defaults(), &["[::1]:8081".parse().unwrap()], &[]);
+        let line = json_line(&defaults(), &["[::1]:8081".parse().unwrap()], &Addresses::default());
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line.lines().count(), value["listen"][0].as_str()), (1, Some("[::1]:8081")));
     }

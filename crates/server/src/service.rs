@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use orrery_api::{Either, StreamApi};
+use orrery_api_gremlin::{GremlinConfig, GremlinService};
 use orrery_api_nosql::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, DirectApi, OPERATIONS, ScriptLimits, Service, ServiceConfig,
 };
@@ -19,20 +20,27 @@ use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 use crate::api::{Apis, Backend, SharedBackend};
 use crate::config::file;
 use crate::config::{Config, Keys, TlsMode};
+use crate::hosts::Hosts;
 use crate::lengthy;
 use crate::memory;
 use crate::metrics::StoreFigures;
 use crate::pages;
 use crate::partition_metrics;
 
-/// The apis of the main port: tables in path style, under the account's name; everything else is the NoSQL API's.
-pub type MainApi = Either<Arc<TableService>, Arc<Service>>;
+/// The HTTP apis of the main port: tables in path style, under the account's name; scripts of graphs under a path of their own;
+/// everything else is the NoSQL API's.
+pub type MainApi = Either<Arc<TableService>, Either<Arc<GremlinService>, Arc<Service>>>;
+
+/// The most that one traversal may hold of the memory that requests share.
+const GREMLIN_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What a server serves.
 pub struct Served {
     pub main: Apis<MainApi>,
     /// The Table API for a port of its own.
     pub tables: Apis<Arc<TableService>>,
+    /// The Gremlin API for a port of its own.
+    pub graphs: Apis<Arc<GremlinService>>,
     pub backend: SharedBackend,
 }
 
@@ -66,19 +74,26 @@ pub fn open(config: &Config) -> Result<Served> {
         Service::new(account.clone(), service_config(config, memory.clone())?).with_lengthy(lengthy::run);
     let tables =
         TableService::new(account.clone(), table_config(config, memory.clone())?).with_lengthy(lengthy::run);
+    let graphs = GremlinService::new(account.clone(), gremlin_config(config, memory.clone())?, lengthy::run);
     if let Some(path) = &config.faults {
         account.faults().replace(read_faults(path)?);
     }
-    let tables = Arc::new(tables);
+    let (tables, graphs) = (Arc::new(tables), Arc::new(graphs));
     let service = Arc::new(service);
-    let streams: Vec<Arc<dyn StreamApi>> = match config.direct_mode {
-        true => vec![Arc::new(DirectApi(service.clone()))],
-        false => Vec::new(),
-    };
+    let websockets: Arc<dyn StreamApi> = graphs.clone();
+    let mut streams = vec![websockets.clone()];
+    if config.direct_mode {
+        streams.push(Arc::new(DirectApi(service.clone())));
+    }
     let limit_bytes = config.memory_limit_bytes;
     Ok(Served {
-        main: Apis { http: Either(tables.clone(), service), streams, portal: pages::portal(config) },
+        main: Apis {
+            http: Either(tables.clone(), Either(graphs.clone(), service)),
+            streams,
+            portal: pages::portal(config),
+        },
         tables: Apis::http(tables),
+        graphs: Apis { http: graphs, streams: vec![websockets], portal: None },
         backend: Arc::new(Opened { account, store, memory, limit_bytes }),
     })
 }
@@ -105,22 +120,26 @@ fn read_faults(path: &Path) -> Result<Set> {
     Set::parse(&value, OPERATIONS).map_err(|error| anyhow::anyhow!("--faults: {shown}: {error}"))
 }
 
-fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceConfig> {
+fn account_keys(config: &Config) -> Result<AccountKeys> {
     let Keys { primary, secondary, readonly, secondary_readonly } = &config.keys;
     let bytes =
         |key: Option<&String>| STANDARD.decode(key.map_or("", String::as_str)).context("a key is not base64");
+    Ok(AccountKeys {
+        primary: bytes(Some(primary))?,
+        secondary: bytes(secondary.as_ref())?,
+        primary_readonly: bytes(readonly.as_ref())?,
+        secondary_readonly: bytes(secondary_readonly.as_ref())?,
+    })
+}
+
+fn service_config(config: &Config, memory: Arc<MemoryPool>) -> Result<ServiceConfig> {
     Ok(ServiceConfig {
         scripts: ScriptLimits {
             time: config.script_timeout,
             memory_bytes: usize::try_from(config.script_memory_bytes).unwrap_or(usize::MAX),
             ..ScriptLimits::default()
         },
-        keys: AccountKeys {
-            primary: bytes(Some(primary))?,
-            secondary: bytes(secondary.as_ref())?,
-            primary_readonly: bytes(readonly.as_ref())?,
-            secondary_readonly: bytes(secondary_readonly.as_ref())?,
-        },
+        keys: account_keys(config)?,
         consistency: config.consistency,
         account_name: config.account_name.clone(),
         region: config.region.clone(),
@@ -152,6 +171,19 @@ fn table_config(config: &Config, memory: Arc<MemoryPool>) -> Result<TableConfig>
         query_page_time: config.query_page_time,
         request_time: config.request_timeout,
         memory,
+    })
+}
+
+fn gremlin_config(config: &Config, memory: Arc<MemoryPool>) -> Result<GremlinConfig> {
+    let hosts = Hosts::new(config);
+    Ok(GremlinConfig {
+        keys: account_keys(config)?,
+        results: config.gremlin_results,
+        clock_skew_s: CLOCK_SKEW_S_DEFAULT,
+        request_time: config.request_timeout,
+        memory_bytes: GREMLIN_MEMORY_BYTES_MAX,
+        memory,
+        hosts: Arc::new(move |headers, uri| hosts.check(headers, uri)),
     })
 }
 

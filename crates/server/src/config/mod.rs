@@ -26,6 +26,7 @@ use std::time::Duration;
 pub use api_listen::ApiListen;
 pub use settings::{SETTINGS, Setting};
 
+use orrery_api_gremlin::Results;
 use orrery_api_nosql::CrossPartition;
 pub use orrery_api_nosql::EMULATOR_KEY;
 use orrery_api_table::DialectChoice;
@@ -42,6 +43,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     pub table_listen: ApiListen,
     pub table_dialect: DialectChoice,
+    pub gremlin_listen: ApiListen,
+    pub gremlin_results: Results,
     pub data_dir: PathBuf,
     /// In memory; gone when the process ends.
     pub ephemeral: bool,
@@ -277,6 +280,7 @@ fn listened(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     };
     let mut all: Vec<_> = config.listen.iter().map(|address| ("listen", *address)).collect();
     all.extend(own("table-listen", &config.table_listen));
+    all.extend(own("gremlin-listen", &config.gremlin_listen));
     all
 }
 

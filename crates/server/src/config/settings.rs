@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use orrery_api_gremlin::Results;
 use orrery_api_nosql::CrossPartition;
 use orrery_api_table::DialectChoice;
 use orrery_engine::{ConsistencyLevel, Durability};
@@ -100,6 +101,15 @@ pub const SETTINGS: &[Setting] = &[
         group: PLACE,
         help: "Address of the Table API's own port; on the shared one it is served under /ACCOUNT/ too; may be repeated",
         set: |config, texts| put(&mut config.table_listen, ApiListen::parse(texts)),
+    },
+    Setting {
+        name: "gremlin-listen",
+        value: "ADDR|off",
+        default: "port 8901 beside the first --listen",
+        repeats: true,
+        group: PLACE,
+        help: "Address of the Gremlin API's own port; on the shared one every WebSocket is its own too; may be repeated",
+        set: |config, texts| put(&mut config.gremlin_listen, ApiListen::parse(texts)),
     },
     Setting {
         name: "data-dir",
@@ -398,6 +408,20 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "gremlin-results",
+        value: "HOW",
+        default: "cosmos",
+        repeats: false,
+        group: LIMITS,
+        help: "What clients of GraphSON 2 get: cosmos: plain JSON, as from Cosmos DB; typed: values with their types, as from other Gremlin servers",
+        set: |config, texts| {
+            put(
+                &mut config.gremlin_results,
+                choice(last(texts)?, &[("cosmos", Results::Cosmos), ("typed", Results::Typed)]),
+            )
+        },
+    },
+    Setting {
         name: "table-dialect",
         value: "HOW",
         default: "auto",
@@ -595,6 +619,8 @@ pub fn defaults() -> Config {
         listen: vec![([127, 0, 0, 1], 8081).into()],
         table_listen: ApiListen::default(),
         table_dialect: DialectChoice::default(),
+        gremlin_listen: ApiListen::default(),
+        gremlin_results: Results::default(),
         data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
         ephemeral: false,
         keys: Keys {

@@ -23,6 +23,8 @@ fn flag_beats_environment_beats_file_beats_default() {
     let table: Vec<(&str, [&str; 3], Show)> = vec![
         ("listen", ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"], |c| c.listen[0].to_string()),
         ("table-listen", ["127.0.0.1:1", "off", "127.0.0.1:3"], |c| match &c.table_listen { ApiListen::At(at) => at[0].to_string(), other => format!("{other:?}").to_lowercase() }),
+        ("gremlin-listen", ["127.0.0.1:1", "off", "127.0.0.1:3"], |c| match &c.gremlin_listen { ApiListen::At(at) => at[0].to_string(), other => format!("{other:?}").to_lowercase() }),
+        ("gremlin-results", ["cosmos", "typed", "cosmos"], |c| format!("{:?}", c.gremlin_results).to_lowercase()),
         ("table-dialect", ["cosmos", "storage", "auto"], |c| format!("{:?}", c.table_dialect).to_lowercase()),
         ("data-dir", ["/a", "/b", "/c"], |c| c.data_dir.display().to_string()),
         ("ephemeral", ["true", "false", "true"], |c| c.ephemeral.to_string()),
