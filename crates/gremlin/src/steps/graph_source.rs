@@ -1,0 +1,129 @@
+//! `V()` and `E()`, at the beginning and in the middle.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::compare::items;
+use crate::graph::{Cursor, ElementId, Filter, Lookup};
+use crate::lowering;
+use crate::traverser::Traverser;
+
+pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
+    let edges = call.name == "E";
+    let partition_key = builder.partition_key.clone();
+    let ids = if call.args.is_empty() { None } else { Some(ids(call.args, partition_key.is_some())?) };
+    let lookup = lowering::lookup(ids, &call.filters, partition_key.as_deref(), call.limit);
+    Ok(Box::new(GraphSource {
+        edges,
+        lookup,
+        filters: call.filters.clone(),
+        drains: builder.writes,
+        current: None,
+        cursor: None,
+        opened: false,
+        queue: VecDeque::new(),
+    }))
+}
+
+/// Ids alone, elements, lists of them and, where there is a partition key, pairs `[partition key, id]`.
+fn ids(args: &[Value], partitioned: bool) -> Result<Vec<ElementId>> {
+    let mut ids = Vec::new();
+    for arg in args {
+        match arg {
+            Value::List(pair) if partitioned && pair.len() == 2 && !pair.iter().any(is_element) => {
+                ids.push(ElementId { partition: Some(pair[0].clone()), id: pair[1].clone() });
+            }
+            Value::List(_) | Value::Set(_) | Value::BulkSet(_) => ids.extend(items(arg).iter().map(id_of)),
+            other => ids.push(id_of(other)),
+        }
+    }
+    // Null is nobody's id.
+    ids.retain(|id| !id.id.is_null());
+    Ok(ids)
+}
+
+fn is_element(value: &Value) -> bool {
+    matches!(value, Value::Vertex(_) | Value::Edge(_))
+}
+
+fn id_of(value: &Value) -> ElementId {
+    match value {
+        Value::Vertex(vertex) => ElementId {
+            partition: Some(vertex.partition.clone()).filter(|p| !p.is_null()),
+            id: vertex.id.clone(),
+        },
+        Value::Edge(edge) => ElementId {
+            partition: Some(edge.out_v.partition.clone()).filter(|p| !p.is_null()),
+            id: edge.id.clone(),
+        },
+        other => ElementId { partition: None, id: other.clone() },
+    }
+}
+
+struct GraphSource {
+    edges: bool,
+    lookup: Lookup,
+    filters: Vec<Filter>,
+    /// Reads to the end before anything is handed on, because what follows writes.
+    drains: bool,
+    current: Option<Traverser>,
+    cursor: Option<Cursor>,
+    opened: bool,
+    queue: VecDeque<Value>,
+}
+
+impl GraphSource {
+    fn page(&mut self, cx: &mut Cx<'_>) -> Result<bool> {
+        if self.opened && self.cursor.is_none() {
+            return Ok(false);
+        }
+        self.opened = true;
+        let cursor = self.cursor.take();
+        let found: Vec<Value> = if self.edges {
+            let page = cx.graph.edges(&self.lookup, cursor)?;
+            self.cursor = page.next;
+            page.items.into_iter().map(Value::Edge).collect()
+        } else {
+            let page = cx.graph.vertices(&self.lookup, cursor)?;
+            self.cursor = page.next;
+            page.items.into_iter().map(Value::Vertex).collect()
+        };
+        for value in found {
+            if lowering::all_hold(cx, &value, &self.filters)? {
+                self.queue.push_back(value);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Op for GraphSource {
+    fn next(&mut self, cx: &mut Cx<'_>, up: &mut Upstream<'_>, want: usize) -> Result<Batch> {
+        loop {
+            if self.current.is_none() {
+                let Some(start) = up.next(cx, 1)?.pop() else { return Ok(Vec::new()) };
+                self.current = Some(start);
+                self.opened = false;
+                self.cursor = None;
+                if self.drains {
+                    while self.page(cx)? {}
+                }
+            }
+            while self.queue.is_empty() && self.page(cx)? {}
+            if let Some(current) = self.current.as_ref()
+                && !self.queue.is_empty()
+            {
+                let count = self.queue.len().min(want);
+                let mode = cx.mode;
+                return Ok(self.queue.drain(..count).map(|value| current.step(value, mode)).collect());
+            }
+            self.current = None;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.current = None;
+        self.cursor = None;
+        self.queue.clear();
+    }
+}
