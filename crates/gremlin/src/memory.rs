@@ -1,6 +1,6 @@
 //! A graph in memory: for tests, comparisons and whoever wants the language without a store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -24,6 +24,7 @@ pub struct MemoryGraph {
     out_edges: HashMap<Key, Vec<Key>>,
     in_edges: HashMap<Key, Vec<Key>>,
     next_id: i64,
+    given_ids: HashSet<i64>,
     /// How often it was asked, for tests of batching.
     pub requests: usize,
 }
@@ -46,17 +47,19 @@ impl MemoryGraph {
         MemoryGraph { partition_key: Some(name.to_owned()), ..MemoryGraph::default() }
     }
 
+    /// A number that no element has as its id.
     fn fresh_id(&mut self) -> Value {
         loop {
             let id = Value::Long(self.next_id);
             self.next_id += 1;
-            let taken = self.vertices.keys().chain(self.edges.keys()).any(|(known, _)| {
-                crate::compare::equal(known, &id)
-            });
-            if !taken {
+            if !self.given_ids.contains(&self.next_id.wrapping_sub(1)) {
                 return id;
             }
         }
+    }
+
+    fn given_id(&mut self, id: &Value) {
+        self.given_ids.extend(id.as_i64());
     }
 
     fn matching<T>(ids: &Option<Vec<ElementId>>, all: &IndexMap<Key, Arc<T>>) -> Vec<Arc<T>> {
@@ -190,7 +193,10 @@ impl Graph for MemoryGraph {
             }
         };
         let id = match new.id {
-            Some(id) => id,
+            Some(id) => {
+                self.given_id(&id);
+                id
+            }
             None => self.fresh_id(),
         };
         let key = (id.clone(), partition.clone());
@@ -211,7 +217,10 @@ impl Graph for MemoryGraph {
 
     fn add_edge(&mut self, new: NewEdge) -> Result<Arc<Edge>> {
         let id = match new.id {
-            Some(id) => id,
+            Some(id) => {
+                self.given_id(&id);
+                id
+            }
             None => self.fresh_id(),
         };
         let reference =
@@ -222,8 +231,8 @@ impl Graph for MemoryGraph {
             properties.push(Arc::new(Property { key, value }));
         }
         let edge = Edge::loaded(id, new.label, reference(&new.out_v), reference(&new.in_v), properties);
-        let (edge, key) = (Arc::new(edge), (Value::Null, Value::Null));
-        let key = if key.0.is_null() { edge_key(&edge) } else { key };
+        let edge = Arc::new(edge);
+        let key = edge_key(&edge);
         if self.edges.contains_key(&key) {
             let text = format!("Edge with id already exists: {}", crate::text::text_of(&edge.id));
             return Err(Error::runtime(text));
