@@ -18,6 +18,7 @@ struct Page {
 const PAGES: &[Page] = &[
     Page { package: "orrery-api-nosql", example: "compat_page", file: "docs/compat/rest.md" },
     Page { package: "orrery-api-nosql", example: "rntbd_page", file: "docs/compat/rntbd.md" },
+    Page { package: "orrery-api-gremlin", example: "gremlin_page", file: "docs/compat/gremlin.md" },
     Page { package: "orrery-api-table", example: "table_page", file: "docs/compat/table.md" },
 ];
 

@@ -107,6 +107,13 @@ const LANGUAGES: &[Language] = &[
     },
     Language { name: "tables/java", tools: JAVA, schemes: BOTH, prepare: prepare_java, suite: suite_java },
     Language {
+        name: "gremlin/python",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
         name: "old/python",
         tools: PYTHON,
         schemes: BOTH,

@@ -306,6 +306,7 @@ fn answer(
         repeat_loops_max: REPEAT_LOOPS_MAX,
         script: text,
         seed,
+        ..Options::default()
     };
     let mut broken = None;
     let mut sink = |results: Vec<(Value, u64)>| {

@@ -10,9 +10,12 @@
 //! ```
 
 mod access;
+mod compat_table;
 mod config;
 mod errors;
 mod execution;
+#[doc(hidden)]
+pub mod fuzzing;
 mod graph;
 mod graphbinary;
 mod graphson;
@@ -23,5 +26,6 @@ mod service;
 mod upgrade;
 mod websocket;
 
+pub use compat_table::page as compat_page;
 pub use config::{GremlinConfig, HostCheck, Results};
 pub use service::GremlinService;

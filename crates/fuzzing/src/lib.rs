@@ -16,12 +16,16 @@
 //! | `table_filter` | a filter of the Table API: parsed, turned into a query, compiled |
 //! | `table_batch` | a batch of the Table API: a line with its content type, its body |
 //! | `table_address` | a path, and a query string with a shared access signature and continuation tokens |
+//! | `graphson` | a value in GraphSON of any version, read, written, read again |
+//! | `graphbinary` | a value in GraphBinary, read, written, read again |
+//! | `gremlin_message` | a whole message to the Gremlin API: MIME type, request, credentials |
 //! | `table_request` | a whole request to the Table API, signed; its body as an entity and as XML too |
 
 mod binary_json;
 mod client;
 mod continuation;
 mod frames;
+mod gremlin;
 mod headers;
 mod json;
 mod mutate;
@@ -45,6 +49,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "continuation", run: continuation::run },
     Target { name: "headers", run: headers::run },
     Target { name: "scripts", run: scripts::run },
+    Target { name: "graphson", run: gremlin::graphson },
+    Target { name: "graphbinary", run: gremlin::graphbinary },
+    Target { name: "gremlin_message", run: gremlin::message },
     Target { name: "table_filter", run: table::filter },
     Target { name: "table_batch", run: table::batch },
     Target { name: "table_address", run: table::address },

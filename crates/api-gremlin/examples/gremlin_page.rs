@@ -1,0 +1,65 @@
+//! Writes the page about the Gremlin API from the table of steps: `gremlin_page FILE` (see `cargo xtask docs`).
+
+use std::process::ExitCode;
+
+const INTRODUCTION: &str = "\
+# The Gremlin API
+
+Graphs are served over WebSocket on a port of their own, `--gremlin-listen`, 8901 by default, and on the shared port too, on any path, plain and
+with TLS. A graph is a container; the user name says which, the password is a key of the account or a resource token:
+
+    url ws://localhost:8901/    user name /dbs/DATABASE/colls/CONTAINER    password KEY
+
+Containers are made through the NoSQL API, with one partition key such as `/pk`, and not `/id` or `/label`. One script without a driver:
+
+    curl -u '/dbs/DATABASE/colls/CONTAINER:KEY' http://localhost:8901/ -d '{\"gremlin\":\"g.V().count()\"}'
+
+This page is made from the table of steps in `crates/gremlin` by `cargo xtask docs`; change it there.
+
+## Clients
+
+| what | how |
+|---|---|
+| serializers | GraphSON 1, 2 and 3, GraphBinary 1, by the MIME type of each request; Gryo is refused |
+| GraphSON 2 and `application/json` | plain JSON, as Cosmos DB sends it; with `--gremlin-results typed` GraphSON 2 has its types |
+| scripts | `eval` with bindings; several statements; no closures |
+| bytecode | every language's own traversal API; Cosmos DB takes scripts only |
+| sessions, transactions | requests of a session run like others; `tx()` is refused: every write is durable by itself |
+| answers | frames of 64 results (`batchSize`), code 206 and at last 200; `x-ms-status-code`, charges and times in each |
+
+## Vertices and edges as items
+
+    {\"id\":\"ann\",\"label\":\"person\",\"pk\":\"a\",\"name\":[{\"_value\":\"Ann\",\"id\":\"...\"}],\"ttl\":60}
+    {\"id\":\"e1\",\"label\":\"knows\",\"_isEdge\":true,\"pk\":\"a\",\"_vertexId\":\"ann\",\"_vertexLabel\":\"person\",
+     \"_sink\":\"bob\",\"_sinkLabel\":\"person\",\"_sinkPartition\":\"b\",\"since\":2001}
+
+SQL, the change feed, TTL, throughput, splits and fault rules work on them, and an item of this form written through SQL is a vertex or an edge. An
+edge lies in the partition of the vertex that it leaves. Edges into a vertex are found by the index on `_sink`.
+
+Where Orrery differs from Cosmos DB on purpose:
+
+| what | why |
+|---|---|
+| bytecode, GraphSON 3 and GraphBinary are taken | every driver works as it comes |
+| steps of TinkerPop beyond Cosmos DB's | see below |
+| dates, UUIDs, binaries and lists are values of properties | SQL shows them as `{\"$date\":...}`, `{\"$binary\":...}` and arrays |
+| int, long and double keep their value, not their width: a whole number comes back as an int where it fits | as from Cosmos DB |
+
+Limits: scripts 64 KB, messages 4 MB, 64 requests at a time on a connection, 1,000 bindings, 256 MB of memory for one traversal, and
+`--request-timeout`.
+
+";
+
+fn main() -> ExitCode {
+    let Some(file) = std::env::args().nth(1) else {
+        eprintln!("usage: gremlin_page FILE");
+        return ExitCode::FAILURE;
+    };
+    match std::fs::write(&file, format!("{INTRODUCTION}{}", orrery_api_gremlin::compat_page())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cannot write {file}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
