@@ -134,10 +134,9 @@ pub(crate) fn times(value: &Value, count: u64) -> Result<Value> {
     let count = i32::try_from(count).map_or(Value::Long(count), Value::Int);
     match (value, &count) {
         // A count is no number of the data: it widens nothing.
-        (Value::Byte(_) | Value::Short(_), Value::Int(n)) => fit(
-            i128::from(value.as_i64().unwrap_or_default()) * i128::from(*n),
-            width(value),
-        ),
+        (Value::Byte(_) | Value::Short(_), Value::Int(n)) => {
+            fit(i128::from(value.as_i64().unwrap_or_default()) * i128::from(*n), width(value))
+        }
         (Value::Float(x), _) => Ok(Value::Float(x * count.as_f64().unwrap_or(f64::NAN) as f32)),
         _ => apply(Sum::Mul, value, &count),
     }

@@ -43,6 +43,8 @@ pub(crate) struct Call<'a> {
     pub limit: Option<u64>,
     /// Whether it begins the whole traversal.
     pub is_start: bool,
+    /// Whether it is the first step of its traversal.
+    pub is_first: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -66,7 +68,10 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn child(&mut self, bytecode: &Bytecode) -> Result<Child> {
         if let Some(source) = bytecode.source.first() {
-            return Err(Error::runtime(format!("{}() belongs to the beginning of a traversal.", source.name)));
+            return Err(Error::runtime(format!(
+                "{}() belongs to the beginning of a traversal.",
+                source.name
+            )));
         }
         self.pipeline(&bytecode.steps, false).map(Child)
     }
@@ -74,8 +79,22 @@ impl<'a> Builder<'a> {
     pub(crate) fn child_of(&mut self, value: &Value) -> Result<Child> {
         match value {
             Value::Traversal(bytecode) => self.child(bytecode),
-            other => Err(Error::runtime(format!("A traversal is needed, not {}.", crate::text::text_of(other)))),
+            other => {
+                Err(Error::runtime(format!("A traversal is needed, not {}.", crate::text::text_of(other))))
+            }
         }
+    }
+
+    /// Children that begin a traversal as if nothing were before them.
+    pub(crate) fn start_children(&mut self, values: &[Value]) -> Result<Vec<Child>> {
+        let mut children = Vec::with_capacity(values.len());
+        for value in values {
+            match value {
+                Value::Traversal(nested) => children.push(self.pipeline(&nested.steps, true).map(Child)?),
+                other => children.push(self.child_of(other)?),
+            }
+        }
+        Ok(children)
     }
 
     pub(crate) fn children(&mut self, values: &[Value]) -> Result<Vec<Child>> {
@@ -101,8 +120,12 @@ impl<'a> Builder<'a> {
     }
 
     fn sequence(&mut self, steps: &[Instruction], is_root: bool) -> Result<Pipeline> {
-        let mut pipeline =
-            Pipeline { stages: Vec::new(), starts: VecDeque::new(), has_barrier: false, counts_starts: false };
+        let mut pipeline = Pipeline {
+            stages: Vec::new(),
+            starts: VecDeque::new(),
+            has_barrier: false,
+            counts_starts: false,
+        };
         let mut before_repeat: Vec<&Instruction> = Vec::new();
         let mut rest = steps;
         while let Some((step, after)) = rest.split_first() {
@@ -137,6 +160,7 @@ impl<'a> Builder<'a> {
                 filters: Vec::new(),
                 limit: None,
                 is_start: is_root && pipeline.stages.is_empty(),
+                is_first: pipeline.stages.is_empty(),
             };
             let mut own_labels = Vec::new();
             if def.name == "repeat" {
@@ -158,7 +182,9 @@ impl<'a> Builder<'a> {
             pipeline.stages.push(stage);
         }
         if !before_repeat.is_empty() {
-            return Err(Error::runtime("The repeat()-traversal was not defined: emit(), until() or times() alone."));
+            return Err(Error::runtime(
+                "The repeat()-traversal was not defined: emit(), until() or times() alone.",
+            ));
         }
         self.nested_barrier |= pipeline.has_barrier;
         Ok(pipeline)
@@ -218,7 +244,9 @@ impl<'a> Builder<'a> {
             [Value::Order(order)] => (None, *order),
             [selector] => (Some(selector), Order::Asc),
             [selector, Value::Order(order)] => (Some(selector), *order),
-            _ => return Err(Error::not_supported("Unsupported Error: Gremlin op does not support this by()")),
+            _ => {
+                return Err(Error::not_supported("Unsupported Error: Gremlin op does not support this by()"));
+            }
         };
         let mut productive = self.productive_by.is_some();
         let selector = match selector {

@@ -30,6 +30,10 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
 
 /// `order()`.
 pub fn order(a: &Value, b: &Value) -> Ordering {
+    // Tokens stand among the texts, by their names.
+    if let (Value::T(_), Value::T(_) | Value::String(_)) | (Value::String(_), Value::T(_)) = (a, b) {
+        return crate::text::text_of(a).cmp(&crate::text::text_of(b));
+    }
     match rank(a).cmp(&rank(b)) {
         Ordering::Equal => {}
         unequal => return unequal,
@@ -147,9 +151,10 @@ pub(crate) fn items(value: &Value) -> Vec<Value> {
     match value {
         Value::List(items) => items.to_vec(),
         Value::Set(items) => items.iter().cloned().collect(),
-        Value::BulkSet(items) => {
-            items.iter().flat_map(|(item, count)| std::iter::repeat_n(item.clone(), *count as usize)).collect()
-        }
+        Value::BulkSet(items) => items
+            .iter()
+            .flat_map(|(item, count)| std::iter::repeat_n(item.clone(), *count as usize))
+            .collect(),
         Value::Path(path) => path.objects.clone(),
         _ => Vec::new(),
     }
@@ -165,14 +170,18 @@ fn compare_numbers(a: &Value, b: &Value) -> Option<Ordering> {
     {
         return x.partial_cmp(&y);
     }
-    if matches!(a, Value::BigDecimal(_) | Value::BigInt(_)) || matches!(b, Value::BigDecimal(_) | Value::BigInt(_)) {
+    if matches!(a, Value::BigDecimal(_) | Value::BigInt(_))
+        || matches!(b, Value::BigDecimal(_) | Value::BigInt(_))
+    {
         return Some(decimal(a)?.cmp(&decimal(b)?));
     }
     match (a, b) {
         (Value::Float(x), Value::Int(_) | Value::Short(_) | Value::Byte(_) | Value::Float(_)) => {
             x.partial_cmp(&(b.as_f64()? as f32))
         }
-        (Value::Int(_) | Value::Short(_) | Value::Byte(_), Value::Float(y)) => (a.as_f64()? as f32).partial_cmp(y),
+        (Value::Int(_) | Value::Short(_) | Value::Byte(_), Value::Float(y)) => {
+            (a.as_f64()? as f32).partial_cmp(y)
+        }
         _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
     }
 }

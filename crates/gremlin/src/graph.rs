@@ -14,6 +14,9 @@ use crate::error::Result;
 use crate::predicate::P;
 use crate::value::{Cardinality, Direction, Edge, Order, Property, Value, Vertex, VertexProperty};
 
+/// All properties of one vertex.
+pub type Properties = Arc<[Arc<VertexProperty>]>;
+
 /// Where a page ended, for the implementation alone.
 pub type Cursor = Box<dyn Any + Send>;
 
@@ -206,7 +209,7 @@ pub trait Graph {
     }
 
     /// The properties of vertices known by reference; none for one that does not exist (any more).
-    fn load_vertices(&mut self, vertices: &[Arc<Vertex>]) -> Result<Vec<Option<Arc<[Arc<VertexProperty>]>>>>;
+    fn load_vertices(&mut self, vertices: &[Arc<Vertex>]) -> Result<Vec<Option<Properties>>>;
 
     /// The edges that references name, with ends and properties; none for one that does not exist.
     fn load_edges(&mut self, edges: &[Arc<Edge>]) -> Result<Vec<Option<Arc<Edge>>>>;

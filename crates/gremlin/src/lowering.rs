@@ -25,7 +25,9 @@ pub(crate) fn filters_of(step: &Instruction, id_and_label_as_keys: bool) -> Opti
         ("has", [Value::String(key)]) => Some(vec![filter(FilterKey::Property(key.clone()), None)]),
         ("has", [Value::String(key), value]) => Some(vec![filter(key_of(key), Some(predicate_of(value)?))]),
         ("has", [Value::T(T::Id), value]) => Some(vec![filter(FilterKey::Id, Some(predicate_of(value)?))]),
-        ("has", [Value::T(T::Label), value]) => Some(vec![filter(FilterKey::Label, Some(predicate_of(value)?))]),
+        ("has", [Value::T(T::Label), value]) => {
+            Some(vec![filter(FilterKey::Label, Some(predicate_of(value)?))])
+        }
         ("has", [label @ (Value::String(_) | Value::P(_)), Value::String(key), value]) => Some(vec![
             filter(FilterKey::Label, Some(predicate_of(label)?)),
             filter(key_of(key), Some(predicate_of(value)?)),
@@ -103,7 +105,9 @@ pub(crate) fn lookup(
             (FilterKey::Label, Some(P::Eq(label))) if lookup.labels.is_none() && label.as_str().is_some() => {
                 lookup.labels = texts(std::slice::from_ref(label));
             }
-            (FilterKey::Label, Some(P::Within(labels))) if lookup.labels.is_none() && texts(labels).is_some() => {
+            (FilterKey::Label, Some(P::Within(labels)))
+                if lookup.labels.is_none() && texts(labels).is_some() =>
+            {
                 lookup.labels = texts(labels);
             }
             (FilterKey::Id, Some(P::Eq(id))) if lookup.ids.is_none() => {

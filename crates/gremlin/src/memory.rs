@@ -8,8 +8,8 @@ use indexmap::IndexMap;
 use crate::element::{Edge, Property, Vertex, VertexProperty};
 use crate::error::{Error, Result};
 use crate::graph::{
-    Adjacent, AdjacentLookup, Cursor, EdgeChange, ElementId, Found, Graph, Lookup, NewEdge, NewProperty, NewVertex,
-    Page, VertexChange, Want,
+    Adjacent, AdjacentLookup, Cursor, EdgeChange, ElementId, Found, Graph, Lookup, NewEdge, NewProperty,
+    NewVertex, Page, VertexChange, Want,
 };
 use crate::value::{Cardinality, Direction, Value};
 
@@ -89,9 +89,9 @@ impl MemoryGraph {
             Cardinality::Single => properties.retain(|property| property.key != new.key),
             Cardinality::List => {}
             Cardinality::Set => {
-                let same = properties
-                    .iter_mut()
-                    .find(|property| property.key == new.key && crate::compare::equal(&property.value, &new.value));
+                let same = properties.iter_mut().find(|property| {
+                    property.key == new.key && crate::compare::equal(&property.value, &new.value)
+                });
                 if let Some(same) = same {
                     if !meta.is_empty() {
                         let (id, key, value) = (same.id.clone(), same.key.clone(), same.value.clone());
@@ -101,7 +101,12 @@ impl MemoryGraph {
                 }
             }
         }
-        properties.push(Arc::new(VertexProperty { id, key: new.key.clone(), value: new.value.clone(), meta }));
+        properties.push(Arc::new(VertexProperty {
+            id,
+            key: new.key.clone(),
+            value: new.value.clone(),
+            meta,
+        }));
     }
 }
 
@@ -187,9 +192,13 @@ impl Graph for MemoryGraph {
             None => Value::Null,
             Some(name) => {
                 let own = new.properties.iter().rev().find(|property| *property.key == **name);
-                own.map(|property| property.value.clone()).filter(|value| !value.is_null()).ok_or_else(|| {
-                    Error::runtime("Cannot add a vertex where the partition key property has value 'null'.")
-                })?
+                own.map(|property| property.value.clone()).filter(|value| !value.is_null()).ok_or_else(
+                    || {
+                        Error::runtime(
+                            "Cannot add a vertex where the partition key property has value 'null'.",
+                        )
+                    },
+                )?
             }
         };
         let id = match new.id {

@@ -108,9 +108,9 @@ impl P {
             let Some(b) = of(b)? else { return Ok(None) };
             Ok(Some(make(a, b)))
         }
-        let one = |value: &Value, of: &mut dyn FnMut(&Value) -> Result<Option<Value>>, make: fn(Value) -> P| {
-            Ok(of(value)?.map(make))
-        };
+        let one = |value: &Value,
+                   of: &mut dyn FnMut(&Value) -> Result<Option<Value>>,
+                   make: fn(Value) -> P| { Ok(of(value)?.map(make)) };
         match self {
             P::Eq(v) => one(v, of, P::Eq),
             P::Neq(v) => one(v, of, P::Neq),

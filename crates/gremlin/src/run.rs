@@ -130,7 +130,9 @@ pub fn execute(script: &Script, graph: &mut dyn Graph, options: &Options, sink: 
 }
 
 fn run(statement: &Statement, graph: &mut dyn Graph, options: &Options, sink: &mut dyn Sink) -> Result<()> {
-    let Some(terminal) = statement.terminal else { return traverse(&statement.traversal, graph, options, sink) };
+    let Some(terminal) = statement.terminal else {
+        return traverse(&statement.traversal, graph, options, sink);
+    };
     let mut all: Vec<(Value, u64)> = Vec::new();
     let enough = match terminal {
         Terminal::Next(count) => count,
@@ -168,7 +170,12 @@ fn run(statement: &Statement, graph: &mut dyn Graph, options: &Options, sink: &m
 /// Results are handed to the sink in pieces of about this many.
 const RESULTS_AT_ONCE: usize = 256;
 
-fn traverse(bytecode: &Bytecode, graph: &mut dyn Graph, options: &Options, sink: &mut dyn Sink) -> Result<()> {
+fn traverse(
+    bytecode: &Bytecode,
+    graph: &mut dyn Graph,
+    options: &Options,
+    sink: &mut dyn Sink,
+) -> Result<()> {
     let began = Instant::now();
     let settings = strategies::Settings::of(&bytecode.source, options)?;
     graph.show_system_properties(&settings.system_properties);
@@ -182,11 +189,13 @@ fn traverse(bytecode: &Bytecode, graph: &mut dyn Graph, options: &Options, sink:
     let mut pipeline = builder.root(&rewritten)?;
     let mut cx = Cx::new(graph, options, mode);
     settings.apply(&mut cx);
-    cx.bulking = !options.naive && !settings.interleaves(&rewritten);
+    settings.register(&mut cx, &rewritten);
+    cx.bulking = !options.naive && !settings.interleaves(&rewritten) && settings.allows_bulking();
     if settings.interleaves(&rewritten) {
         cx.batch_max = 1;
     }
-    let profiled = pipeline.stages.last().is_some_and(|stage| matches!(stage.name, "executionProfile" | "profile"));
+    let profiled =
+        pipeline.stages.last().is_some_and(|stage| matches!(stage.name, "executionProfile" | "profile"));
     cx.profiling = profiled;
     let mut start = Traverser::new(Value::Null);
     start.sack = cx.sack.as_ref().map(|sack| sack.initial.clone());

@@ -47,15 +47,43 @@ struct Subgraph {
 
 /// Strategies of TinkerPop without a meaning of their own here.
 const WITHOUT_EFFECT: &[&str] = &[
-    "AdjacentToIncidentStrategy", "ByModulatorOptimizationStrategy", "ComputerFinalizationStrategy",
-    "ComputerVerificationStrategy", "ConnectiveStrategy", "CountStrategy", "EarlyLimitStrategy", "ElementIdStrategy",
-    "EventStrategy", "FilterRankingStrategy", "GraphFilterStrategy", "HaltedTraverserStrategy",
-    "IdentityRemovalStrategy", "IncidentToAdjacentStrategy", "InlineFilterStrategy", "LambdaRestrictionStrategy",
-    "LazyBarrierStrategy", "MatchAlgorithmStrategy", "MatchPredicateStrategy", "MessagePassingReductionStrategy",
-    "OptionsStrategy", "OrderLimitStrategy", "PathProcessorStrategy", "PathRetractionStrategy", "ProfileStrategy",
-    "ReferenceElementStrategy", "RemoteStrategy", "RepeatUnrollStrategy", "SackStrategy", "SideEffectStrategy",
-    "StandardVerificationStrategy", "TinkerGraphCountStrategy", "TinkerGraphStepStrategy", "RequirementsStrategy",
-    "VertexProgramRestrictionStrategy", "ReservedKeysVerificationStrategy", "EdgeLabelVerificationStrategy",
+    "AdjacentToIncidentStrategy",
+    "ByModulatorOptimizationStrategy",
+    "ComputerFinalizationStrategy",
+    "ComputerVerificationStrategy",
+    "ConnectiveStrategy",
+    "CountStrategy",
+    "EarlyLimitStrategy",
+    "ElementIdStrategy",
+    "EventStrategy",
+    "FilterRankingStrategy",
+    "GraphFilterStrategy",
+    "HaltedTraverserStrategy",
+    "IdentityRemovalStrategy",
+    "IncidentToAdjacentStrategy",
+    "InlineFilterStrategy",
+    "LambdaRestrictionStrategy",
+    "LazyBarrierStrategy",
+    "MatchAlgorithmStrategy",
+    "MatchPredicateStrategy",
+    "MessagePassingReductionStrategy",
+    "OptionsStrategy",
+    "OrderLimitStrategy",
+    "PathProcessorStrategy",
+    "PathRetractionStrategy",
+    "ProfileStrategy",
+    "ReferenceElementStrategy",
+    "RemoteStrategy",
+    "RepeatUnrollStrategy",
+    "SackStrategy",
+    "SideEffectStrategy",
+    "StandardVerificationStrategy",
+    "TinkerGraphCountStrategy",
+    "TinkerGraphStepStrategy",
+    "RequirementsStrategy",
+    "VertexProgramRestrictionStrategy",
+    "ReservedKeysVerificationStrategy",
+    "EdgeLabelVerificationStrategy",
 ];
 
 fn texts(value: &Value) -> Vec<Arc<str>> {
@@ -89,7 +117,11 @@ impl Settings {
                     let operator = match rest {
                         [] => None,
                         [Value::Operator(operator)] => Some(*operator),
-                        _ => return Err(Error::runtime("withSideEffect() takes a key, a value and an operator.")),
+                        _ => {
+                            return Err(Error::runtime(
+                                "withSideEffect() takes a key, a value and an operator.",
+                            ));
+                        }
                     };
                     settings.side_effects.push((key.clone(), value.clone(), operator));
                 }
@@ -113,7 +145,8 @@ impl Settings {
     }
 
     fn add(&mut self, strategy: &Strategy) -> Result<()> {
-        let get = |name: &str| strategy.settings.iter().find(|(key, _)| **key == *name).map(|(_, value)| value);
+        let get =
+            |name: &str| strategy.settings.iter().find(|(key, _)| **key == *name).map(|(_, value)| value);
         let nested = |name: &str| match get(name) {
             Some(Value::Traversal(nested)) => Some(nested.clone()),
             _ => None,
@@ -162,7 +195,8 @@ impl Settings {
                 self.subgraph = Some(Subgraph { vertices, edges, properties: nested("vertexProperties") });
             }
             "ReservedKeysVerificationStrategy" if throws => {
-                let keys = get("keys").map(texts).unwrap_or_else(|| vec![Arc::from("id"), Arc::from("label")]);
+                let keys =
+                    get("keys").map(texts).unwrap_or_else(|| vec![Arc::from("id"), Arc::from("label")]);
                 self.reserved_keys = Some(keys);
             }
             "EdgeLabelVerificationStrategy" if throws => self.edge_labels_needed = true,
@@ -190,10 +224,36 @@ impl Settings {
         }
     }
 
+    /// Side effects exist from the beginning, whether or not anything ever reaches the step that fills them.
+    pub(crate) fn register(&self, cx: &mut Cx<'_>, bytecode: &Bytecode) {
+        for step in &bytecode.steps {
+            let empty = match &*step.name {
+                "store" | "aggregate" => Value::BulkSet(Arc::default()),
+                "subgraph" => Value::Graph(Arc::default()),
+                _ => Value::Null,
+            };
+            if let (Some(Value::String(key)), false) = (step.arguments.last(), empty.is_null()) {
+                cx.side_effects.entry(key.clone()).or_insert(empty);
+            }
+            for argument in &step.arguments {
+                if let Value::Traversal(nested) = argument {
+                    self.register(cx, nested);
+                }
+            }
+        }
+    }
+
+    /// Whether alike traversers may become one before a step says so.
+    pub(crate) fn allows_bulking(&self) -> bool {
+        !self.one_bulk && self.sack.as_ref().is_none_or(|sack| sack.merge.is_none())
+    }
+
     /// The traversal with what the strategies mean as steps of its own.
     pub(crate) fn rewrite(&self, bytecode: &Bytecode) -> Result<Bytecode> {
         if self.read_only && writes(bytecode) {
-            return Err(Error::runtime("The provided traversal has a mutating step and thus is not read only"));
+            return Err(Error::runtime(
+                "The provided traversal has a mutating step and thus is not read only",
+            ));
         }
         self.verify(bytecode)?;
         let mut steps = bytecode.steps.clone();
@@ -223,7 +283,10 @@ impl Settings {
                     _ => None,
                 });
                 if let Some(key) = key.filter(|key| &*step.name == "property" && reserved.contains(key)) {
-                    let text = format!("The provided traversal contains a {} that uses a reserved word: {key}", step.name);
+                    let text = format!(
+                        "The provided traversal contains a {} that uses a reserved word: {key}",
+                        step.name
+                    );
                     return Err(Error::runtime(text));
                 }
             }
@@ -266,7 +329,9 @@ impl Settings {
             steps.iter().any(|step| {
                 let lazy = match &*step.name {
                     "store" => true,
-                    "aggregate" => inside || matches!(step.arguments.first(), Some(Value::Scope(Scope::Local))),
+                    "aggregate" => {
+                        inside || matches!(step.arguments.first(), Some(Value::Scope(Scope::Local)))
+                    }
                     "group" | "groupCount" | "tree" | "subgraph" => inside && !step.arguments.is_empty(),
                     _ => false,
                 };
@@ -289,7 +354,10 @@ fn filter(criterion: &Arc<Bytecode>) -> Instruction {
     Instruction::new("filter", vec![Value::Traversal(criterion.clone())])
 }
 
-fn rewrite_all(steps: &[Instruction], rewrite: &dyn Fn(&Instruction) -> Vec<Instruction>) -> Vec<Instruction> {
+fn rewrite_all(
+    steps: &[Instruction],
+    rewrite: &dyn Fn(&Instruction) -> Vec<Instruction>,
+) -> Vec<Instruction> {
     let mut all = Vec::with_capacity(steps.len());
     for step in steps {
         let mut step = step.clone();
@@ -310,8 +378,7 @@ fn hop(step: &Instruction, edge_filter: Instruction) -> Instruction {
         ("in", labels) => ("inE", "outV", labels),
         (_, labels) => ("bothE", "otherV", labels),
     };
-    let steps =
-        vec![Instruction::new(edges, labels.to_vec()), edge_filter, Instruction::new(end, vec![])];
+    let steps = vec![Instruction::new(edges, labels.to_vec()), edge_filter, Instruction::new(end, vec![])];
     Instruction::new("flatMap", vec![traversal(steps)])
 }
 
@@ -347,7 +414,10 @@ impl Subgraph {
 fn on_vertex_properties(criterion: &Arc<Bytecode>) -> Instruction {
     let is_other = Instruction::new(
         "not",
-        vec![traversal(vec![Instruction::new("is", vec![Value::P(Arc::new(P::TypeOf(crate::value::GType::VProperty)))])])],
+        vec![traversal(vec![Instruction::new(
+            "is",
+            vec![Value::P(Arc::new(P::TypeOf(crate::value::GType::VProperty)))],
+        )])],
     );
     Instruction::new("or", vec![traversal(vec![is_other]), Value::Traversal(criterion.clone())])
 }

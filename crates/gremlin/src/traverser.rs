@@ -182,11 +182,7 @@ impl PartialEq for MergeKey<'_> {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             _ => false,
         };
-        same_path
-            && a.on_path == b.on_path
-            && a.value == b.value
-            && a.loops == b.loops
-            && a.sack == b.sack
+        same_path && a.on_path == b.on_path && a.value == b.value && a.loops == b.loops && a.sack == b.sack
     }
 }
 

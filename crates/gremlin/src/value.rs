@@ -176,7 +176,9 @@ impl Value {
             Value::BigInt(n) => n.bits() as usize / 8 + 32,
             Value::List(items) => items.iter().map(Value::size_bytes).sum::<usize>() + 40,
             Value::Set(items) => items.iter().map(|item| item.size_bytes() + 24).sum::<usize>() + 80,
-            Value::Map(map) => map.iter().map(|(k, v)| k.size_bytes() + v.size_bytes() + 24).sum::<usize>() + 80,
+            Value::Map(map) => {
+                map.iter().map(|(k, v)| k.size_bytes() + v.size_bytes() + 24).sum::<usize>() + 80
+            }
             Value::Entry(pair) => pair.0.size_bytes() + pair.1.size_bytes() + 16,
             Value::BulkSet(set) => set.keys().map(|item| item.size_bytes() + 32).sum::<usize>() + 80,
             Value::Path(path) => path.objects.len() * (OWN + 24) + 64,

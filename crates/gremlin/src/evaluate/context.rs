@@ -137,7 +137,12 @@ impl<'a> Cx<'a> {
     }
 
     /// What a label means here: a key of the map at hand, a side effect, or a place on the path.
-    pub(crate) fn scoped(&self, traverser: &crate::traverser::Traverser, key: &str, pop: Pop) -> Option<Value> {
+    pub(crate) fn scoped(
+        &self,
+        traverser: &crate::traverser::Traverser,
+        key: &str,
+        pop: Pop,
+    ) -> Option<Value> {
         if let Value::Map(map) = &traverser.value
             && let Some(value) = map.get(&Value::string(key))
         {

@@ -147,7 +147,8 @@ pub(crate) fn column_of(value: &Value, column: Column) -> Result<Value> {
         (Value::Entry(pair), Column::Keys) => Ok(pair.0.clone()),
         (Value::Entry(pair), Column::Values) => Ok(pair.1.clone()),
         (Value::Path(path), Column::Keys) => {
-            let labels = path.labels.iter().map(|labels| Value::set(labels.iter().cloned().map(Value::String)));
+            let labels =
+                path.labels.iter().map(|labels| Value::set(labels.iter().cloned().map(Value::String)));
             Ok(Value::list(labels.collect()))
         }
         (Value::Path(path), Column::Values) => Ok(Value::list(path.objects.clone())),

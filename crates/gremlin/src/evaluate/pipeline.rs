@@ -23,6 +23,11 @@ pub(crate) trait Op {
     /// Back to the beginning, for the next traverser of a nested traversal.
     fn reset(&mut self) {}
 
+    /// Ready for the next loop of a repeat(), which is a new beginning for most.
+    fn next_loop(&mut self) {
+        self.reset();
+    }
+
     /// Fetches what the step will need for these values, and says what values it will hand on, if it can tell.
     fn prefetch(&mut self, _cx: &mut Cx<'_>, _values: &[Value]) -> Result<Option<Vec<Value>>> {
         Ok(None)
@@ -113,6 +118,13 @@ impl Pipeline {
         self.starts.clear();
         for stage in &mut self.stages {
             stage.op.reset();
+        }
+    }
+
+    pub(crate) fn next_loop(&mut self) {
+        self.starts.clear();
+        for stage in &mut self.stages {
+            stage.op.next_loop();
         }
     }
 

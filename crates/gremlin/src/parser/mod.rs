@@ -31,7 +31,10 @@ const RANGE_MAX: i64 = 100_000;
 
 pub(crate) fn parse(script: &str, bindings: &HashMap<String, Value>) -> Result<Script> {
     if script.len() > SCRIPT_BYTES_MAX {
-        return Err(Error::new(ErrorKind::Limit, format!("The script is longer than {SCRIPT_BYTES_MAX} bytes.")));
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!("The script is longer than {SCRIPT_BYTES_MAX} bytes."),
+        ));
     }
     for (name, value) in bindings {
         if matches!(value, Value::Traversal(_) | Value::Strategy(_)) {
@@ -142,7 +145,10 @@ impl Parser<'_> {
             value => value,
         };
         let inject = Instruction { name: Arc::from("inject"), arguments: vec![value], at };
-        Ok(Statement { traversal: Arc::new(Bytecode { source: vec![], steps: vec![inject] }), terminal: None })
+        Ok(Statement {
+            traversal: Arc::new(Bytecode { source: vec![], steps: vec![inject] }),
+            terminal: None,
+        })
     }
 
     /// `.name(arguments)` as long as there are some, then perhaps a terminal.
@@ -169,7 +175,10 @@ impl Parser<'_> {
                 let arguments = self.arguments()?;
                 terminal = Some(match (found, arguments.first()) {
                     (Terminal::Next(_), Some(count)) => Terminal::Next(
-                        count.as_i64().and_then(|n| u64::try_from(n).ok()).ok_or_else(|| self.unexpected())?,
+                        count
+                            .as_i64()
+                            .and_then(|n| u64::try_from(n).ok())
+                            .ok_or_else(|| self.unexpected())?,
                     ),
                     (found, _) => found,
                 });

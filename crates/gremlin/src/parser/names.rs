@@ -30,7 +30,9 @@ impl Parser<'_> {
             ("g", Token::Mark('.')) => {
                 let (traversal, terminal) = self.chain(true)?;
                 if terminal.is_some() {
-                    return Err(Error::not_supported("Unsupported Error: A terminal step inside of a traversal."));
+                    return Err(Error::not_supported(
+                        "Unsupported Error: A terminal step inside of a traversal.",
+                    ));
                 }
                 return Ok(Value::Traversal(Arc::new(traversal)));
             }
@@ -92,7 +94,9 @@ impl Parser<'_> {
             return Ok(value);
         }
         // A package before the class: the class alone says enough.
-        if self.peek() == &Token::Mark('.') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()) {
+        if self.peek() == &Token::Mark('.')
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        {
             return self.qualified(member, at);
         }
         Err(unresolved(&name, at))
@@ -105,11 +109,9 @@ impl Parser<'_> {
                 let arguments = self.arguments()?;
                 return match arguments.as_slice() {
                     [] => Ok(Value::Date(DateTime::now())),
-                    [Value::String(text)] => {
-                        DateTime::parse(text).map(Value::Date).ok_or_else(|| {
-                            Error::compile(format!("Script compile error: '{text}' is not a date."), at)
-                        })
-                    }
+                    [Value::String(text)] => DateTime::parse(text).map(Value::Date).ok_or_else(|| {
+                        Error::compile(format!("Script compile error: '{text}' is not a date."), at)
+                    }),
                     _ => Err(no_method(&name, at)),
                 };
             }
@@ -133,7 +135,7 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        if is_predicate_name(&name) && !(name == "not" && !self.starts_predicate()) {
+        if is_predicate_name(&name) && (name != "not" || self.starts_predicate()) {
             let arguments = self.arguments()?;
             let predicate = predicate(&name, &arguments).ok_or_else(|| no_method(&name, at))?;
             return self.predicate_chain(predicate);
@@ -154,10 +156,7 @@ impl Parser<'_> {
         match name_at(1) {
             Some("P" | "TextP") => true,
             Some("not") => matches!(name_at(3), Some(name) if is_predicate_name(name) || name == "P"),
-            Some(name) => {
-                is_predicate_name(name)
-                    || matches!(self.bindings.get(name), Some(Value::P(_)))
-            }
+            Some(name) => is_predicate_name(name) || matches!(self.bindings.get(name), Some(Value::P(_))),
             None => false,
         }
     }
@@ -195,9 +194,26 @@ pub(crate) fn uuid(text: &str) -> Option<Value> {
 fn is_predicate_name(name: &str) -> bool {
     matches!(
         name,
-        "eq" | "neq" | "lt" | "lte" | "gt" | "gte" | "inside" | "outside" | "between" | "within" | "without" | "not"
-            | "typeOf" | "containing" | "notContaining" | "startingWith" | "notStartingWith" | "endingWith"
-            | "notEndingWith" | "regex" | "notRegex"
+        "eq" | "neq"
+            | "lt"
+            | "lte"
+            | "gt"
+            | "gte"
+            | "inside"
+            | "outside"
+            | "between"
+            | "within"
+            | "without"
+            | "not"
+            | "typeOf"
+            | "containing"
+            | "notContaining"
+            | "startingWith"
+            | "notStartingWith"
+            | "endingWith"
+            | "notEndingWith"
+            | "regex"
+            | "notRegex"
     )
 }
 

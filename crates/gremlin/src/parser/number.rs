@@ -39,7 +39,8 @@ pub(crate) fn number(written: &str) -> Option<Value> {
         Some('d') => format!("{sign}{body}").parse().ok().map(Value::Double),
         Some('m') => Decimal::parse(&format!("{sign}{body}")).map(|d| Value::BigDecimal(Arc::new(d))),
         _ if is_whole => {
-            let octal = body.len() > 1 && body.starts_with('0') && body.bytes().all(|b| (b'0'..=b'7').contains(&b));
+            let octal =
+                body.len() > 1 && body.starts_with('0') && body.bytes().all(|b| (b'0'..=b'7').contains(&b));
             let radix = if octal { 8 } else { 10 };
             whole(BigInt::parse_bytes(format!("{sign}{body}").as_bytes(), radix)?, suffix)
         }

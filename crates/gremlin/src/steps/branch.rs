@@ -10,7 +10,9 @@ pub(crate) fn build_map(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Bo
     let [nested] = call.args else { return Err(call.wrong()) };
     let parts = Parts::children(vec![builder.child_of(nested)?]);
     match call.name {
-        "map" => Ok(Each::map(parts, |cx, parts, t| Ok(parts.children[0].first(cx, t)?.map(|found| found.value)))),
+        "map" => {
+            Ok(Each::map(parts, |cx, parts, t| Ok(parts.children[0].first(cx, t)?.map(|found| found.value))))
+        }
         "flatMap" => Ok(Each::op(parts, |cx, parts, traverser, out| {
             for found in parts.children[0].all(cx, &traverser)? {
                 let mut next = traverser.step(found.value, cx.mode);
@@ -101,7 +103,10 @@ enum Token {
 }
 
 pub(crate) fn build_union(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
-    let options = builder.children(call.args)?;
+    let options = match call.is_start {
+        true => builder.start_children(call.args)?,
+        false => builder.children(call.args)?,
+    };
     let options = options.into_iter().map(|child| (Token::Pick(Pick::Any), child)).collect();
     Ok(Branch::op(Choice::All, options, false, call.is_start))
 }
@@ -183,11 +188,13 @@ struct Branch {
     is_start: bool,
     fed: bool,
     next_option: usize,
+    routed: Vec<bool>,
 }
 
 impl Branch {
     fn op(choice: Choice, options: Vec<(Token, Child)>, exclusive: bool, is_start: bool) -> Box<dyn Op> {
         let gathers = options.iter().any(|(_, child)| child.0.has_barrier);
+        let routed = vec![false; options.len()];
         Box::new(Branch {
             choice,
             options,
@@ -197,6 +204,7 @@ impl Branch {
             is_start,
             fed: false,
             next_option: 0,
+            routed,
         })
     }
 
@@ -264,7 +272,9 @@ impl Op for Branch {
             }
             if self.fed {
                 while let Some((_, child)) = self.options.get_mut(self.next_option) {
-                    let batch = child.0.next(cx, want)?;
+                    // An option that nobody took gives nothing, not even the count of nothing.
+                    let taken = self.routed[self.next_option];
+                    let batch = if taken { child.0.next(cx, want)? } else { Vec::new() };
                     if !batch.is_empty() {
                         return Ok(batch);
                     }
@@ -283,8 +293,12 @@ impl Op for Branch {
             if batch.is_empty() {
                 return Ok(batch);
             }
+            self.routed.fill(false);
             for traverser in batch {
                 self.route(cx, traverser)?;
+            }
+            for ((_, child), routed) in self.options.iter().zip(&mut self.routed) {
+                *routed = !child.0.starts.is_empty();
             }
             self.fed = true;
             self.next_option = 0;

@@ -42,8 +42,15 @@ pub(crate) fn build_number(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<d
     if let Some(kind) = kind
         && !matches!(
             kind,
-            GType::Byte | GType::Short | GType::Int | GType::Long | GType::BigInt | GType::Float | GType::Double
-                | GType::BigDecimal | GType::Number
+            GType::Byte
+                | GType::Short
+                | GType::Int
+                | GType::Long
+                | GType::BigInt
+                | GType::Float
+                | GType::Double
+                | GType::BigDecimal
+                | GType::Number
         )
     {
         return Err(Error::runtime(format!("{} is not a number type", kind.name())));
@@ -126,7 +133,10 @@ fn to_kind(number: &Value, kind: GType) -> Result<Value> {
 pub(crate) fn build_bool(_: &mut Builder<'_>, _: &Call<'_>) -> Result<Box<dyn Op>> {
     Ok(Each::map(Parts::default(), |_, _, traverser| {
         let wrong = |value: &Value| {
-            Err(Error::runtime(format!("Can't parse {} as Boolean.", type_name(value).rsplit('.').next().unwrap_or_default())))
+            Err(Error::runtime(format!(
+                "Can't parse {} as Boolean.",
+                type_name(value).rsplit('.').next().unwrap_or_default()
+            )))
         };
         Ok(Some(Value::Bool(match &traverser.value {
             Value::Bool(value) => *value,
@@ -158,7 +168,9 @@ pub(crate) fn build_date(_: &mut Builder<'_>, _: &Call<'_>) -> Result<Box<dyn Op
 fn date_of(step: &str, value: &Value) -> Result<DateTime> {
     match value {
         Value::Date(date) => Ok(*date),
-        other => Err(Error::runtime(format!("{step}() can only take a date, encountered {}", type_name(other)))),
+        other => {
+            Err(Error::runtime(format!("{step}() can only take a date, encountered {}", type_name(other))))
+        }
     }
 }
 
@@ -174,7 +186,8 @@ pub(crate) fn build_date_add(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box
     let seconds = count.checked_mul(seconds).ok_or_else(|| call.wrong())?;
     Ok(Each::map(Parts::default(), move |_, _, traverser| {
         let date = date_of("dateAdd", &traverser.value)?;
-        let moved = date.plus_seconds(seconds).ok_or_else(|| Error::runtime("The date leaves the calendar."))?;
+        let moved =
+            date.plus_seconds(seconds).ok_or_else(|| Error::runtime("The date leaves the calendar."))?;
         Ok(Some(Value::Date(moved)))
     }))
 }

@@ -18,7 +18,9 @@ pub(crate) fn build_has(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Bo
     if let Some(filters) = lowering::filters_of(&step, builder.options.id_and_label_as_keys) {
         let loads = filters.iter().any(|filter| matches!(filter.key, FilterKey::Property(_)));
         let parts = Parts { loads, ..Parts::default() };
-        return Ok(Each::filter(parts, move |cx, _, traverser| lowering::all_hold(cx, &traverser.value, &filters)));
+        return Ok(Each::filter(parts, move |cx, _, traverser| {
+            lowering::all_hold(cx, &traverser.value, &filters)
+        }));
     }
     match (call.name, call.args) {
         ("hasNot", [Value::String(key)]) => {
@@ -124,7 +126,9 @@ pub(crate) fn build_where(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<
         [Value::String(label), Value::P(p)] => (Some(label.clone()), P::clone(p)),
         [Value::Traversal(test)] => {
             let child = builder.nested(&variables(&test.steps))?;
-            return Ok(Each::filter(Parts::children(vec![child]), |cx, parts, t| parts.children[0].test(cx, t)));
+            return Ok(Each::filter(Parts::children(vec![child]), |cx, parts, t| {
+                parts.children[0].test(cx, t)
+            }));
         }
         _ => return Err(call.wrong()),
     };
@@ -280,7 +284,11 @@ impl Section {
             label.as_ref().is_some_and(|label| labels.contains(label))
         };
         let from = path.labels.iter().rposition(|labels| has(labels, &self.from)).unwrap_or(0);
-        let to = path.labels.iter().rposition(|labels| has(labels, &self.to)).map_or(path.objects.len(), |at| at + 1);
+        let to = path
+            .labels
+            .iter()
+            .rposition(|labels| has(labels, &self.to))
+            .map_or(path.objects.len(), |at| at + 1);
         let range = from.min(to)..to;
         Path { objects: path.objects[range.clone()].to_vec(), labels: path.labels[range].to_vec() }
     }
@@ -308,10 +316,8 @@ pub(crate) fn build_members(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<
         _ => (true, false),
     };
     Ok(Each::filter(Parts::default(), move |_, _, traverser| {
-        let collection = matches!(
-            traverser.value,
-            Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_)
-        );
+        let collection =
+            matches!(traverser.value, Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_));
         if !collection {
             return Ok(false);
         }

@@ -18,6 +18,7 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         lookup,
         filters: call.filters.clone(),
         drains: builder.writes,
+        starts: VecDeque::new(),
         current: None,
         cursor: None,
         opened: false,
@@ -66,6 +67,8 @@ struct GraphSource {
     filters: Vec<Filter>,
     /// Reads to the end before anything is handed on, because what follows writes.
     drains: bool,
+    /// Those that wait for their turn.
+    starts: VecDeque<Traverser>,
     current: Option<Traverser>,
     cursor: Option<Cursor>,
     opened: bool,
@@ -101,7 +104,10 @@ impl Op for GraphSource {
     fn next(&mut self, cx: &mut Cx<'_>, up: &mut Upstream<'_>, want: usize) -> Result<Batch> {
         loop {
             if self.current.is_none() {
-                let Some(start) = up.next(cx, 1)?.pop() else { return Ok(Vec::new()) };
+                if self.starts.is_empty() {
+                    self.starts.extend(up.next(cx, 1)?);
+                }
+                let Some(start) = self.starts.pop_front() else { return Ok(Vec::new()) };
                 self.current = Some(start);
                 self.opened = false;
                 self.cursor = None;
@@ -122,6 +128,7 @@ impl Op for GraphSource {
     }
 
     fn reset(&mut self) {
+        self.starts.clear();
         self.current = None;
         self.cursor = None;
         self.queue.clear();

@@ -160,24 +160,31 @@ impl Op for Group {
         if let Some(side_effect) = self.side_effect.clone() {
             let (all, _held) = up.all(cx)?;
             self.take(cx, &all)?;
-            let result = self.result(cx)?;
-            let given = cx.given.get(&side_effect).cloned();
-            let result = match (given, &result) {
-                (Some(Value::Map(given)), Value::Map(result)) => {
-                    let mut merged = Map::clone(&given);
-                    for (key, value) in result.iter() {
-                        let value = match merged.get(key) {
-                            Some(before) if before.is_number() && value.is_number() => {
-                                crate::arithmetic::operate(crate::value::Operator::Sum, before, value)?
-                            }
-                            _ => value.clone(),
-                        };
-                        merged.insert(key.clone(), value);
-                    }
-                    Value::Map(Arc::new(merged))
+            let mut result = self.result(cx)?;
+            if let (Some(Value::Map(before)), Value::Map(now)) = (cx.side_effects.get(&side_effect), &result)
+            {
+                let mut both = Map::clone(before);
+                for (key, value) in now.iter() {
+                    let value = match (both.get(key), value) {
+                        (Some(before), value)
+                            if self.values == Values::Count && before.is_number() && value.is_number() =>
+                        {
+                            crate::arithmetic::operate(crate::value::Operator::Sum, before, value)?
+                        }
+                        (Some(Value::List(before)), Value::List(more)) if self.values == Values::List => {
+                            Value::list(before.iter().chain(more.iter()).cloned().collect())
+                        }
+                        (_, value) => value.clone(),
+                    };
+                    both.insert(key.clone(), value);
                 }
-                _ => result,
-            };
+                result = Value::Map(Arc::new(both));
+            }
+            // What can be added up is; what a traversal reduces is reduced again with all that comes later.
+            if matches!(self.values, Values::Count | Values::List) {
+                self.groups =
+                    Groups { groups: IndexMap::new(), counts: IndexMap::new(), bytes: 0, held: None };
+            }
             cx.side_effects.insert(side_effect, result);
             return Ok(all);
         }

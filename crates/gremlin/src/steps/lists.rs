@@ -30,7 +30,9 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
     }
     Ok(Each::map(Parts::default(), move |cx, _, traverser| {
         let given = source.get(cx, traverser)?;
-        let given = given.ok_or_else(|| Error::runtime(format!("{name}() step needs a value, and its traversal gives none")))?;
+        let given = given.ok_or_else(|| {
+            Error::runtime(format!("{name}() step needs a value, and its traversal gives none"))
+        })?;
         if let (Value::Map(a), "merge") = (&traverser.value, name) {
             let Value::Map(b) = &given else {
                 return Err(Error::runtime("merge() of a Map takes a Map"));
@@ -59,7 +61,9 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
             }
             _ => {
                 cx.options.budget.step((own.len() as u64).saturating_mul(other.len() as u64))?;
-                let pairs = own.iter().flat_map(|a| other.iter().map(move |b| Value::list(vec![a.clone(), b.clone()])));
+                let pairs = own
+                    .iter()
+                    .flat_map(|a| other.iter().map(move |b| Value::list(vec![a.clone(), b.clone()])));
                 Value::list(pairs.collect())
             }
         }))

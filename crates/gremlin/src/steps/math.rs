@@ -42,7 +42,10 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
             let Some(value) = value else { return Ok(None) };
             let Some(number) = value.as_f64() else {
                 let text = format!("The variable {variable} of math() does not resolve to a number");
-                return Err(Error::runtime(format!("{text}: it is of type {}", crate::text::type_name(&value))));
+                return Err(Error::runtime(format!(
+                    "{text}: it is of type {}",
+                    crate::text::type_name(&value)
+                )));
             };
             numbers.push(number);
         }
@@ -146,7 +149,8 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start();
         let first = self.rest.chars().next()?;
         if first.is_ascii_digit() || first == '.' {
-            let mut end = self.rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(self.rest.len());
+            let mut end =
+                self.rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(self.rest.len());
             let exponent = &self.rest[end..];
             if exponent.starts_with(['e', 'E']) {
                 let sign = usize::from(exponent[1..].starts_with(['+', '-']));

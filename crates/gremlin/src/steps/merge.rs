@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::graph::{AdjacentLookup, ElementId, Filter, FilterKey, Found, NewEdge, NewProperty, NewVertex, Want};
+use crate::graph::{
+    AdjacentLookup, ElementId, Filter, FilterKey, Found, NewEdge, NewProperty, NewVertex, Want,
+};
 use crate::lowering;
 use crate::predicate::P;
 use crate::steps::mutate::{Source, write};
@@ -39,7 +41,9 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
     for step in &call.mods {
         let (kind, value, cardinality) = match step.arguments.as_slice() {
             [Value::Merge(kind), value] => (*kind, value, None),
-            [Value::Merge(kind), value, Value::Cardinality(cardinality)] => (*kind, value, Some(*cardinality)),
+            [Value::Merge(kind), value, Value::Cardinality(cardinality)] => {
+                (*kind, value, Some(*cardinality))
+            }
             _ => return Err(call.wrong()),
         };
         let source = Source::of(builder, value)?;
@@ -59,7 +63,16 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
     if let Some(Source::Constant(map)) = &merge.search {
         check(map_of(map)?.as_ref(), merge.edges, true)?;
     }
-    let mut merge = merge;
+    if let (Some(Source::Constant(search)), Some(Source::Constant(create))) =
+        (&merge.search, &merge.on_create)
+    {
+        let search = map_of(search)?;
+        for (key, value) in map_of(create)?.iter().filter(|(key, _)| !matches!(key, Value::String(_))) {
+            if search.get(key).is_some_and(|before| !crate::compare::equal(before, value)) {
+                return Err(overrides(key));
+            }
+        }
+    }
     Ok(Each::op(Parts::default(), move |cx, _, traverser, out| {
         for _ in 0..traverser.bulk {
             for element in merge.merge(cx, &traverser)? {
@@ -77,10 +90,7 @@ fn map_of(value: &Value) -> Result<Arc<Map>> {
     match value {
         Value::Map(map) => Ok(map.clone()),
         Value::Null => Ok(Arc::default()),
-        other => Err(Error::runtime(format!(
-            "merge() takes a Map, not {}",
-            crate::text::type_name(other)
-        ))),
+        other => Err(Error::runtime(format!("merge() takes a Map, not {}", crate::text::type_name(other)))),
     }
 }
 
@@ -92,8 +102,14 @@ fn check(map: &Map, edges: bool, tokens: bool) -> Result<()> {
             Value::T(T::Id | T::Label) if tokens => {
                 if value.is_null() {
                     return Err(Error::runtime(format!(
-                        "{name}() does not allow null for {}", crate::text::text_of(key)
+                        "{name}() does not allow null for {}",
+                        crate::text::text_of(key)
                     )));
+                }
+                if let (Value::T(T::Label), Some(label)) = (key, value.as_str())
+                    && label.starts_with('~')
+                {
+                    return Err(Error::runtime(format!("Label can not be a hidden key: {label}")));
                 }
                 let is_text = matches!(value, Value::String(_) | Value::Traversal(_));
                 if matches!(key, Value::T(T::Label)) && !is_text {
@@ -103,7 +119,8 @@ fn check(map: &Map, edges: bool, tokens: bool) -> Result<()> {
             Value::Direction(Direction::Out | Direction::In) if edges => {
                 if value.is_null() {
                     return Err(Error::runtime(format!(
-                        "{name}() does not allow null for {}", crate::text::text_of(key)
+                        "{name}() does not allow null for {}",
+                        crate::text::text_of(key)
                     )));
                 }
             }
@@ -125,6 +142,11 @@ fn check(map: &Map, edges: bool, tokens: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn overrides(key: &Value) -> Error {
+    let key = crate::text::text_of(key);
+    Error::runtime(format!("option(onCreate) cannot override values from merge() argument: ({key})"))
 }
 
 fn check_on_match(map: &Map) -> Result<()> {
@@ -295,7 +317,10 @@ impl MergeOp {
             match page.next {
                 Some(next) => cursor = Some(next),
                 None => {
-                    return Err(Error::runtime(format!("Vertex id {shown} could not be found and edge could not be created ({})", direction.name())));
+                    return Err(Error::runtime(format!(
+                        "Vertex id {shown} could not be found and edge could not be created ({})",
+                        direction.name()
+                    )));
                 }
             }
         }
@@ -354,7 +379,8 @@ impl MergeOp {
         }
         let mut matching = Vec::new();
         for edge in found {
-            let ends = out_v.as_ref().is_none_or(|v| **v == *edge.out_v) && in_v.as_ref().is_none_or(|v| **v == *edge.in_v);
+            let ends = out_v.as_ref().is_none_or(|v| **v == *edge.out_v)
+                && in_v.as_ref().is_none_or(|v| **v == *edge.in_v);
             let edge = Value::Edge(edge);
             if ends && lowering::all_hold(cx, &edge, &filters)? {
                 matching.push(edge);
@@ -376,12 +402,10 @@ impl MergeOp {
                     && let Some(before) = all.get(key)
                     && !crate::compare::equal(before, value)
                 {
-                    let same_vertex = matches!((before, value), (Value::Vertex(v), id) if crate::compare::equal(&v.id, id));
+                    let same_vertex =
+                        matches!((before, value), (Value::Vertex(v), id) if crate::compare::equal(&v.id, id));
                     if !same_vertex {
-                        return Err(Error::runtime(format!(
-                            "option(onCreate) cannot override values from merge() argument: ({})",
-                            crate::text::text_of(key)
-                        )));
+                        return Err(overrides(key));
                     }
                     continue;
                 }
@@ -396,7 +420,8 @@ impl MergeOp {
             Some(Value::String(label)) => Some(label.clone()),
             _ => None,
         };
-        let mut properties: Vec<NewProperty> = all.iter().filter_map(|(k, v)| new_property(k, v, None)).collect();
+        let mut properties: Vec<NewProperty> =
+            all.iter().filter_map(|(k, v)| new_property(k, v, None)).collect();
         properties.retain(|property| !property.value.is_null());
         if !self.edges {
             let vertex = cx.graph.add_vertex(NewVertex { id, label, properties })?;
@@ -407,7 +432,9 @@ impl MergeOp {
             Some(Value::Vertex(vertex)) => Ok(vertex.clone()),
             _ => {
                 let side = if direction == Direction::Out { "Out" } else { "In" };
-                Err(Error::runtime(format!("{side} Vertex not specified in mergeE(): edge could not be created")))
+                Err(Error::runtime(format!(
+                    "{side} Vertex not specified in mergeE(): edge could not be created"
+                )))
             }
         };
         let (out_v, in_v) = (end(Direction::Out)?, end(Direction::In)?);

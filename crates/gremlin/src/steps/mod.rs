@@ -86,10 +86,19 @@ impl StepDef {
 }
 
 /// Steps that change the one before them.
-const MODULATORS: &[&str] = &["as", "by", "from", "option", "with", "until", "emit", "times", "read", "write"];
+const MODULATORS: &[&str] =
+    &["as", "by", "from", "option", "with", "until", "emit", "times", "read", "write"];
 
-const SOURCES: &[&str] =
-    &["withStrategies", "withoutStrategies", "withSideEffect", "withSack", "withBulk", "withPath", "with", "withComputer"];
+const SOURCES: &[&str] = &[
+    "withStrategies",
+    "withoutStrategies",
+    "withSideEffect",
+    "withSack",
+    "withBulk",
+    "withPath",
+    "with",
+    "withComputer",
+];
 
 /// The steps that a where() or match() is rewritten to; no text spells them.
 const INTERNAL: &[StepDef] = &[internal("$begin", filter::build_begin), internal("$end", filter::build_end)];

@@ -16,7 +16,7 @@ use crate::value::{Cardinality, Owner, Pop, T, Vertex};
 /// A key and a value that may have to be computed.
 pub(crate) struct Setting {
     cardinality: Option<Cardinality>,
-    key: Value,
+    key: Source,
     value: Source,
     meta: Vec<(Arc<str>, Source)>,
 }
@@ -47,11 +47,12 @@ fn settings(builder: &mut Builder<'_>, arguments: &[Value]) -> Result<Vec<Settin
     let (cardinality, rest) = match arguments {
         [Value::Cardinality(cardinality), rest @ ..] => (Some(*cardinality), rest),
         [Value::Null, key @ Value::String(_), value @ ..] if !value.is_empty() && arguments.len() == 3 => {
-            return settings(builder, &[&[key.clone()], value].concat());
+            return settings(builder, &[std::slice::from_ref(key), value].concat());
         }
         rest => (None, rest),
     };
     match rest {
+        [Value::Null] => Ok(Vec::new()),
         [Value::Map(map)] => {
             let mut all = Vec::new();
             for (key, value) in map.iter() {
@@ -60,7 +61,12 @@ fn settings(builder: &mut Builder<'_>, arguments: &[Value]) -> Result<Vec<Settin
                     value => (cardinality, value.clone()),
                 };
                 let value = Source::of(builder, &value)?;
-                all.push(Setting { cardinality: own, key: key.clone(), value, meta: Vec::new() });
+                all.push(Setting {
+                    cardinality: own,
+                    key: Source::Constant(key.clone()),
+                    value,
+                    meta: Vec::new(),
+                });
             }
             Ok(all)
         }
@@ -76,7 +82,8 @@ fn settings(builder: &mut Builder<'_>, arguments: &[Value]) -> Result<Vec<Settin
                 Value::CardinalityValue(own, value) => (Some(*own), (**value).clone()),
                 value => (cardinality, value.clone()),
             };
-            Ok(vec![Setting { cardinality, key: key.clone(), value: Source::of(builder, &value)?, meta: pairs }])
+            let (key, value) = (Source::of(builder, key)?, Source::of(builder, &value)?);
+            Ok(vec![Setting { cardinality, key, value, meta: pairs }])
         }
         _ => Err(Error::runtime("property() takes a key and a value, or a map of them.")),
     }
@@ -99,9 +106,12 @@ fn resolve(cx: &mut Cx<'_>, settings: &mut [Setting], traverser: &Traverser) -> 
     let mut resolved = Resolved::default();
     for setting in settings {
         let Some(value) = setting.value.get(cx, traverser)? else { continue };
-        match &setting.key {
+        let Some(key) = setting.key.get(cx, traverser)? else { continue };
+        match &key {
             Value::T(T::Id) => resolved.id = Some(value),
-            Value::String(key) if &**key == "id" && cx.options.id_and_label_as_keys => resolved.id = Some(value),
+            Value::String(key) if &**key == "id" && cx.options.id_and_label_as_keys => {
+                resolved.id = Some(value)
+            }
             Value::T(T::Label) => match value {
                 Value::String(label) => resolved.label = Some(label),
                 _ => return Err(Error::runtime("A label is a text.")),
@@ -120,7 +130,11 @@ fn resolve(cx: &mut Cx<'_>, settings: &mut [Setting], traverser: &Traverser) -> 
                     meta,
                 });
             }
-            _ => return Err(Error::runtime("The key of a property is a text, or T.id or T.label of a new element.")),
+            _ => {
+                return Err(Error::runtime(
+                    "The key of a property is a text, or T.id or T.label of a new element.",
+                ));
+            }
         }
     }
     Ok(resolved)
@@ -130,12 +144,31 @@ fn resolve(cx: &mut Cx<'_>, settings: &mut [Setting], traverser: &Traverser) -> 
 fn storable(value: Value) -> Result<Value> {
     match value {
         Value::VertexProperty(..) | Value::Property(..) => Ok(value_of(&value)),
-        Value::Vertex(_) | Value::Edge(_) | Value::Path(_) | Value::Tree(_) | Value::Graph(_) | Value::P(_) => {
-            let text = format!("Property value [{}] is of type {} is not supported",
-                crate::text::text_of(&value), crate::text::type_name(&value));
+        Value::Vertex(_)
+        | Value::Edge(_)
+        | Value::Path(_)
+        | Value::Tree(_)
+        | Value::Graph(_)
+        | Value::P(_) => {
+            let text = format!(
+                "Property value [{}] is of type {} is not supported",
+                crate::text::text_of(&value),
+                crate::text::type_name(&value)
+            );
             Err(Error::runtime(text))
         }
         value => Ok(value),
+    }
+}
+
+/// A key that a creation names several times without saying how has several values.
+pub(crate) fn several(properties: &mut [NewProperty]) {
+    for index in 1..properties.len() {
+        let (before, rest) = properties.split_at_mut(index);
+        let property = &mut rest[0];
+        if property.cardinality.is_none() && before.iter().any(|other| other.key == property.key) {
+            property.cardinality = Some(Cardinality::List);
+        }
     }
 }
 
@@ -147,7 +180,7 @@ pub(crate) fn build_add_vertex(builder: &mut Builder<'_>, call: &Call<'_>) -> Re
         _ => return Err(call.wrong()),
     };
     let mut all = Vec::new();
-    for step in &call.mods {
+    for step in call.mods.iter().filter(|step| &*step.name == "property") {
         all.extend(settings(builder, &step.arguments)?);
     }
     let is_start = call.is_start;
@@ -167,7 +200,12 @@ pub(crate) fn build_add_vertex(builder: &mut Builder<'_>, call: &Call<'_>) -> Re
             let resolved = resolve(cx, &mut all, &traverser)?;
             let mut properties = resolved.properties;
             properties.retain(|property| !property.value.is_null());
-            let new = NewVertex { id: resolved.id.filter(|id| !id.is_null()), label: resolved.label.or(own_label), properties };
+            several(&mut properties);
+            let new = NewVertex {
+                id: resolved.id.filter(|id| !id.is_null()),
+                label: resolved.label.or(own_label),
+                properties,
+            };
             let vertex = cx.graph.add_vertex(new)?;
             cx.vertex_changed(&vertex);
             let mut next = if is_start {
@@ -214,6 +252,8 @@ pub(crate) fn build_add_edge(builder: &mut Builder<'_>, call: &Call<'_>) -> Resu
     for step in &call.mods {
         if &*step.name == "property" {
             all.extend(settings(builder, &step.arguments)?);
+        }
+        if !matches!(&*step.name, "from" | "to") {
             continue;
         }
         let end = match step.arguments.as_slice() {
@@ -262,7 +302,7 @@ pub(crate) fn build_add_edge(builder: &mut Builder<'_>, call: &Call<'_>) -> Resu
 
 pub(crate) fn build_property(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
     let mut all = settings(builder, call.args)?;
-    for step in &call.mods {
+    for step in call.mods.iter().filter(|step| &*step.name == "property") {
         all.extend(settings(builder, &step.arguments)?);
     }
     Ok(Each::op(Parts::loading(), move |cx, _, mut traverser, out| {
@@ -302,7 +342,8 @@ pub(crate) fn write(cx: &mut Cx<'_>, element: &Value, properties: Vec<NewPropert
             let now = cx.edge(edge)?;
             let mut changes = Vec::new();
             for property in properties {
-                if property.cardinality.is_some_and(|c| c != Cardinality::Single) || !property.meta.is_empty() {
+                if property.cardinality.is_some_and(|c| c != Cardinality::Single) || !property.meta.is_empty()
+                {
                     return Err(Error::runtime(
                         "Property cardinality can only be set for a Vertex but the traversal encountered Edge",
                     ));
@@ -333,7 +374,10 @@ pub(crate) fn write(cx: &mut Cx<'_>, element: &Value, properties: Vec<NewPropert
             let property = changed.properties().and_then(|all| all.iter().find(same)).unwrap_or(own).clone();
             Ok(Value::VertexProperty(property, Some(changed)))
         }
-        other => Err(Error::runtime(format!("property() is for elements, not for {}.", crate::text::type_name(other)))),
+        other => Err(Error::runtime(format!(
+            "property() is for elements, not for {}.",
+            crate::text::type_name(other)
+        ))),
     }
 }
 

@@ -174,7 +174,10 @@ fn solve(
     let known = |label: &Arc<str>| bindings.contains_key(&Value::String(label.clone()));
     let ready = |pattern: &Pattern| {
         pattern.start.as_ref().is_none_or(&known)
-            && pattern.needs.iter().all(|label| known(label) || pattern.start.is_some() && !is_variable(patterns, label))
+            && pattern
+                .needs
+                .iter()
+                .all(|label| known(label) || pattern.start.is_some() && !is_variable(patterns, label))
     };
     let score = |index: &usize| {
         let pattern = &patterns[*index];
@@ -185,7 +188,9 @@ fn solve(
     let pattern = &patterns[chosen];
     if !ready(pattern) && pattern.start.as_ref().is_some_and(|start| !known(start)) {
         open.insert(at, chosen);
-        return Err(Error::runtime("The provided match pattern is unsolvable: no pattern leads to its variables."));
+        return Err(Error::runtime(
+            "The provided match pattern is unsolvable: no pattern leads to its variables.",
+        ));
     }
     let mut from = traverser.clone();
     from.bulk = 1;
@@ -231,5 +236,7 @@ fn solve(
 }
 
 fn is_variable(patterns: &[Pattern], label: &Arc<str>) -> bool {
-    patterns.iter().any(|pattern| pattern.start.as_ref() == Some(label) || pattern.end.as_ref() == Some(label))
+    patterns
+        .iter()
+        .any(|pattern| pattern.start.as_ref() == Some(label) || pattern.end.as_ref() == Some(label))
 }

@@ -142,7 +142,8 @@ pub(crate) fn build_index(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
             value @ (Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_)) => items(value),
             other => vec![other.clone()],
         };
-        let numbered = members.into_iter().enumerate().map(|(index, value)| (Value::Int(index as i32), value));
+        let numbered =
+            members.into_iter().enumerate().map(|(index, value)| (Value::Int(index as i32), value));
         Ok(Some(if as_map {
             Value::map(numbered)
         } else {
@@ -250,4 +251,3 @@ impl Op for OrderOp {
         self.waiting = None;
     }
 }
-

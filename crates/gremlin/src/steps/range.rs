@@ -247,9 +247,13 @@ pub(crate) fn build_dedup(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<
     let (scope, args) = call.scoped();
     let labels = crate::build::strings(args).ok_or_else(|| call.wrong())?;
     let bys = call.bys(builder)?;
+    if labels.is_empty() && bys.len() > 1 {
+        return Err(Error::runtime("Dedup step can only have one by modulator"));
+    }
     if scope == Scope::Local {
         return Ok(Each::map(Parts::bys(bys), move |cx, parts, traverser| {
-            if !matches!(traverser.value, Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_)) {
+            if !matches!(traverser.value, Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_))
+            {
                 return Ok(Some(traverser.value.clone()));
             }
             let mut seen = HashSet::new();
@@ -332,6 +336,9 @@ impl Op for Dedup {
             }
         }
     }
+
+    /// What was seen in one loop stays seen in the next.
+    fn next_loop(&mut self) {}
 
     fn reset(&mut self) {
         self.seen.clear();

@@ -35,7 +35,8 @@ impl Reduce {
             (Reduce::Count, _) => Value::Null,
             (Reduce::Sum | Reduce::Mean, before) => {
                 if !value.is_number() {
-                    let text = format!("{} cannot be cast to java.lang.Number", crate::text::type_name(value));
+                    let text =
+                        format!("{} cannot be cast to java.lang.Number", crate::text::type_name(value));
                     return Err(Error::runtime(text));
                 }
                 let summand = arithmetic::times(value, bulk)?;
@@ -61,7 +62,8 @@ impl Reduce {
                     let count = Value::Long(i64::try_from(seen.count).unwrap_or(i64::MAX));
                     Some(match &sum {
                         Value::BigDecimal(_) | Value::BigInt(_) => {
-                            let sum = crate::compare::decimal(&sum).unwrap_or_else(|| crate::decimal::Decimal::new(0.into(), 0));
+                            let sum = crate::compare::decimal(&sum)
+                                .unwrap_or_else(|| crate::decimal::Decimal::new(0.into(), 0));
                             arithmetic::apply(Sum::Div, &Value::BigDecimal(sum.into()), &count)?
                         }
                         Value::Float(_) => {
@@ -98,8 +100,10 @@ pub(crate) fn build(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>>
                 return Ok(Some(Value::Long(map.len() as i64)));
             }
             Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_) => items(value),
-            other if reduce == Reduce::Count => {
-                let _ = other;
+            Value::Tree(tree) if reduce == Reduce::Count => {
+                return Ok(Some(Value::Long(tree.0.len() as i64)));
+            }
+            _ if reduce == Reduce::Count => {
                 return Ok(Some(Value::Long(1)));
             }
             other => vec![other.clone()],

@@ -119,7 +119,8 @@ impl Repeat {
         }
         let loops = traverser.loops.last().map_or(0, |l| l.count);
         if loops >= cx.options.repeat_loops_max {
-            let text = format!("repeat() goes through its loop more than {} times.", cx.options.repeat_loops_max);
+            let text =
+                format!("repeat() goes through its loop more than {} times.", cx.options.repeat_loops_max);
             return Err(Error::new(ErrorKind::Limit, text));
         }
         self.next_level.push(traverser);
@@ -127,7 +128,7 @@ impl Repeat {
     }
 
     fn begin_level(&mut self, cx: &mut Cx<'_>) {
-        self.body.reset();
+        self.body.next_loop();
         let level = std::mem::take(&mut self.next_level);
         let level = merge_alike(cx, level);
         self.body.starts.extend(level);

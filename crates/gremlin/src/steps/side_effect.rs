@@ -233,7 +233,9 @@ pub(crate) fn build_subgraph(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box
 pub(crate) fn build_sack(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
     let operator = match call.args {
         [] => {
-            return Ok(Each::map(Parts::default(), |_, _, traverser| Ok(Some(traverser.sack.clone().unwrap_or_default()))));
+            return Ok(Each::map(Parts::default(), |_, _, traverser| {
+                Ok(Some(traverser.sack.clone().unwrap_or_default()))
+            }));
         }
         [Value::Operator(operator)] => *operator,
         _ => return Err(call.wrong()),
@@ -327,17 +329,30 @@ impl Op for Barrier {
 }
 
 pub(crate) fn build_inject(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
-    Ok(Box::new(Inject { values: call.args.to_vec(), is_start: call.is_start, begun: false }))
+    Ok(Box::new(Inject {
+        values: call.args.to_vec(),
+        is_start: call.is_start,
+        is_first: call.is_first,
+        begun: false,
+    }))
 }
 
 struct Inject {
     values: Vec<Value>,
     is_start: bool,
+    /// In a nested traversal what comes in is there before what is put in.
+    is_first: bool,
     begun: bool,
 }
 
 impl Op for Inject {
     fn next(&mut self, cx: &mut Cx<'_>, up: &mut Upstream<'_>, want: usize) -> Result<Batch> {
+        if self.is_first && !self.is_start && !self.begun {
+            let batch = up.next(cx, want)?;
+            if !batch.is_empty() {
+                return Ok(batch);
+            }
+        }
         if !std::mem::replace(&mut self.begun, true) && !self.values.is_empty() {
             return Ok(self.values.iter().map(|value| reduced(cx, value.clone())).collect());
         }

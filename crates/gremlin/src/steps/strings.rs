@@ -9,7 +9,10 @@ use crate::text::{text_of, type_name};
 use crate::value::{Pop, Scope};
 
 fn not_text(step: &str, value: &Value) -> Error {
-    Error::runtime(format!("The {step}() step can only take string as argument, encountered {}", type_name(value)))
+    Error::runtime(format!(
+        "The {step}() step can only take string as argument, encountered {}",
+        type_name(value)
+    ))
 }
 
 type Change = Box<dyn Fn(&str) -> Result<Value>>;
@@ -66,7 +69,9 @@ pub(crate) fn build(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>>
                 let parts: Vec<Value> = match separator.as_deref() {
                     None => text.split_whitespace().map(Value::string).collect(),
                     Some("") => text.chars().map(|c| Value::string(c.to_string())).collect(),
-                    Some(separator) => text.split(separator).filter(|part| !part.is_empty()).map(Value::string).collect(),
+                    Some(separator) => {
+                        text.split(separator).filter(|part| !part.is_empty()).map(Value::string).collect()
+                    }
                 };
                 Ok(Value::list(parts))
             })
@@ -84,7 +89,9 @@ pub(crate) fn build(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>>
                 // A negative place counts from the end.
                 let place = |n: i64| if n < 0 { (length + n).max(0) } else { n.min(length) } as usize;
                 let (from, to) = (place(start), end.map_or(chars.len(), place));
-                Ok(Value::string(chars.get(from..to.max(from)).unwrap_or_default().iter().collect::<String>()))
+                Ok(Value::string(
+                    chars.get(from..to.max(from)).unwrap_or_default().iter().collect::<String>(),
+                ))
             })
         }
         _ => return Err(call.wrong()),
@@ -111,7 +118,9 @@ pub(crate) fn build_concat(builder: &mut Builder<'_>, call: &Call<'_>) -> Result
     let mut sources = Vec::new();
     for argument in call.args {
         match argument {
-            Value::String(_) | Value::Null | Value::Traversal(_) => sources.push(Source::of(builder, argument)?),
+            Value::String(_) | Value::Null | Value::Traversal(_) => {
+                sources.push(Source::of(builder, argument)?)
+            }
             _ => return Err(call.wrong()),
         }
     }

@@ -35,10 +35,10 @@ steps! {
     "inject" Source side_effect::build_inject, [] "ConstantSourceOperator" Documented,
         "inject(value...)",
         "Puts values into the stream.";
-    "addV" Write mutate::build_add_vertex, ["property"] "AddVertex" Documented,
+    "addV" Write mutate::build_add_vertex, ["property" "with"] "AddVertex" Documented,
         "addV(label)",
         "Creates a vertex; property() steps that follow are part of it.";
-    "addE" Write mutate::build_add_edge, ["from" "to" "property"] "AddEdge" Documented,
+    "addE" Write mutate::build_add_edge, ["from" "to" "property" "with"] "AddEdge" Documented,
         "addE(label).from(v).to(v)",
         "Creates an edge.";
     "mergeV" Write merge::build, ["option"] "MergeVertex" TinkerPop,
@@ -47,7 +47,7 @@ steps! {
     "mergeE" Write merge::build, ["option"] "MergeEdge" TinkerPop,
         "mergeE(map).option(onCreate, map).option(onMatch, map)",
         "Finds the edges that a map describes, or creates one.";
-    "property" Write mutate::build_property, ["property"] "UpdateProperties" Documented,
+    "property" Write mutate::build_property, ["property" "with"] "UpdateProperties" Documented,
         "property(cardinality, key, value, metaKey, metaValue...)",
         "Sets a property; several in a row are one write.";
     "drop" Write mutate::build_drop, [] "Drop" Documented,
