@@ -43,7 +43,7 @@ Where Orrery differs from Cosmos DB on purpose:
 | bytecode, GraphSON 3 and GraphBinary are taken | every driver works as it comes |
 | steps of TinkerPop beyond Cosmos DB's | see below |
 | dates, UUIDs, binaries and lists are values of properties | SQL shows them as `{\"$date\":...}`, `{\"$binary\":...}` and arrays |
-| int, long and double keep their value, not their width: a whole number comes back as an int where it fits | as from Cosmos DB |
+| int, long and double come back as what they were written as; what SQL has written is an int where it fits | drivers with types tell them apart |
 
 Limits: scripts 64 KB, messages 4 MB, 64 requests at a time on a connection, 1,000 bindings, 256 MB of memory for one traversal, and
 `--request-timeout`.

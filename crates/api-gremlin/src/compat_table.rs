@@ -17,7 +17,8 @@ pub fn page() -> String {
         let listed: Vec<_> = steps().iter().filter(|step| step.known == known).collect();
         let _ = writeln!(page, "### {heading} ({})\n\n| step | what it does |\n|---|---|", listed.len());
         for step in listed {
-            let _ = writeln!(page, "| `{}` | {} |", step.usage.replace('|', "\\|"), step.doc.replace('|', "\\|"));
+            let _ =
+                writeln!(page, "| `{}` | {} |", step.usage.replace('|', "\\|"), step.doc.replace('|', "\\|"));
         }
         page.push('\n');
     }

@@ -14,7 +14,11 @@ pub fn graphson(text: &[u8]) {
         for third in [false, true] {
             let mut written = Vec::new();
             Typed { third }.write(&value, &mut written);
-            assert!(graphson::read(&written).is_ok() || !is_plain(&value), "{}", String::from_utf8_lossy(&written));
+            assert!(
+                graphson::read(&written).is_ok() || !is_plain(&value),
+                "{}",
+                String::from_utf8_lossy(&written)
+            );
         }
         let mut written = Vec::new();
         graphson::write_untyped(&value, &mut written);
@@ -47,7 +51,12 @@ pub fn message(frame: &[u8]) {
 /// Values that are results; arguments such as predicates are written as texts, and dates beyond what one format holds differ.
 fn is_plain(value: &Value) -> bool {
     match value {
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Long(_) | Value::Double(_) | Value::String(_) => true,
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Long(_)
+        | Value::Double(_)
+        | Value::String(_) => true,
         Value::List(items) => items.iter().all(is_plain),
         Value::Map(map) => map.iter().all(|(key, value)| matches!(key, Value::String(_)) && is_plain(value)),
         _ => false,

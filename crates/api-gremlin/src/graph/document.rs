@@ -14,7 +14,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 use orrery_gremlin::Value;
 use orrery_gremlin::value::{DateTime, Decimal, Edge, Property, Vertex, VertexProperty};
-use orrery_model::{DocWriter, Extended, Kind, Number, Raw};
+use orrery_model::{DocWriter, Extended, Kind, Number, NumberWidth, Raw};
 
 pub const ID: &str = "id";
 pub const LABEL: &str = "label";
@@ -35,7 +35,7 @@ pub const DEFAULT_LABEL: &str = "vertex";
 const DEFAULT_EDGE_LABEL: &str = "edge";
 
 /// Names that no property can have, because the form of elements uses them.
-const RESERVED: [&str; 23] = [
+const RESERVED: [&str; 15] = [
     ID,
     LABEL,
     IS_EDGE,
@@ -48,14 +48,6 @@ const RESERVED: [&str; 23] = [
     META,
     ETAG,
     TS,
-    "_partition",
-    "_edge",
-    "_reverse_edge",
-    "_src",
-    "_srcLabel",
-    "_srcPartition",
-    "_isReverse",
-    "_isPkEdgeProperty",
     "_rid",
     "_self",
     "_attachments",
@@ -174,12 +166,6 @@ impl System<'_> {
     }
 }
 
-/// The system fields of a document that a query has made.
-pub fn system_of(document: Raw<'_>) -> System<'_> {
-    let ts = document.get(TS).and_then(Raw::as_number).and_then(Number::as_i64);
-    System { etag: text(document, ETAG), ts: ts.and_then(|ts| u32::try_from(ts).ok()) }
-}
-
 fn vertex_property(key: &Arc<str>, element: Raw<'_>) -> Option<Arc<VertexProperty>> {
     if element.kind() != Kind::Object {
         return None;
@@ -202,11 +188,12 @@ fn vertex_property(key: &Arc<str>, element: Raw<'_>) -> Option<Arc<VertexPropert
 pub fn value(raw: Raw<'_>) -> Value {
     match raw.kind() {
         Kind::Bool => raw.as_bool().map_or(Value::Null, Value::Bool),
-        Kind::Number => match raw.as_number() {
-            Some(Number::Int(whole)) => i32::try_from(whole).map_or(Value::Long(whole), Value::Int),
-            Some(Number::Double(number)) => Value::Double(number),
-            Some(other) => Value::BigInt(Arc::new(BigInt::from(other.as_f64() as u64))),
-            None => Value::Null,
+        Kind::Number => match (raw.as_number(), raw.number_width()) {
+            (Some(Number::Int(whole)), Some(NumberWidth::Int64)) => Value::Long(whole),
+            (Some(Number::Int(whole)), _) => i32::try_from(whole).map_or(Value::Long(whole), Value::Int),
+            (Some(Number::Double(number)), _) => Value::Double(number),
+            (Some(Number::UInt(whole)), _) => Value::BigInt(Arc::new(BigInt::from(whole))),
+            (None, _) => Value::Null,
         },
         Kind::String => raw.as_str().map_or(Value::Null, Value::string),
         Kind::Array => Value::list(raw.elements().map(value).collect()),
@@ -267,9 +254,10 @@ pub fn write_value(writer: &mut DocWriter, value: &Value) {
             }
             writer.end_object();
         }
+        Value::Long(whole) => writer.int64(*whole),
         number => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => writer.number(Number::Int(whole)),
-            (None, Some(number)) => writer.number(Number::Double(number)),
+            (None, Some(number)) => writer.double(number),
             (None, None) => writer.null(),
         },
     }

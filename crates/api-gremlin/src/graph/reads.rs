@@ -13,10 +13,11 @@ use orrery_gremlin::graph::{Adjacent, AdjacentLookup, Cursor, ElementId, Found, 
 use orrery_gremlin::value::{Direction, Edge, Vertex};
 use orrery_gremlin::{Result, Value};
 use orrery_model::{Epk, Number, PartitionKey, Raw};
+use orrery_query::Rows;
 use orrery_query::merge::{Merged, PageSize};
-use orrery_query::{Rows, StoredForm};
 
-use super::document::{Form, System, system_of};
+use super::document::{Form, System};
+use super::item_form::{self, ItemForm};
 use super::statement::{Conditions, Statement};
 use super::{ContainerGraph, failed};
 use crate::errors::Failure;
@@ -119,8 +120,8 @@ impl ContainerGraph {
         };
         let (rows, _) = self.fetch(&mut run, page_rows(lookup.limit))?;
         let mut vertices = Vec::with_capacity(rows.len());
-        self.each_row(&rows, |graph, document| {
-            vertices.extend(graph.form().vertex(document, system_of(document)).map(Arc::new));
+        self.each_row(&rows, |graph, document, system| {
+            vertices.extend(graph.form().vertex(document, system).map(Arc::new));
         });
         Ok(Page { items: vertices, next: run.into_cursor() })
     }
@@ -135,8 +136,8 @@ impl ContainerGraph {
         };
         let (rows, _) = self.fetch(&mut run, page_rows(lookup.limit))?;
         let mut edges = Vec::with_capacity(rows.len());
-        self.each_row(&rows, |graph, document| {
-            edges.extend(graph.form().edge(document, system_of(document)).map(Arc::new));
+        self.each_row(&rows, |graph, document, system| {
+            edges.extend(graph.form().edge(document, system).map(Arc::new));
         });
         Ok(Page { items: edges, next: run.into_cursor() })
     }
@@ -211,7 +212,7 @@ impl ContainerGraph {
         let (container, budget) = (&self.container, &self.budget);
         let read = || {
             let shares = container.shares_of(scope)?;
-            let mut options = QueryOptions::new(budget, &GraphSystem, &StoredForm);
+            let mut options = QueryOptions::new(budget, &GraphSystem, &ItemForm);
             options.page_bytes = PAGE_BYTES_MAX;
             let mut query = DistributedQuery::new(container, shares, options);
             let resuming = Resuming { skips: false, sorts: false };
@@ -228,17 +229,16 @@ impl ContainerGraph {
     }
 
     /// Calls `each` with the documents of a page, whose versions count as seen.
-    fn each_row(&mut self, rows: &Rows, mut each: impl FnMut(&mut ContainerGraph, Raw<'_>)) {
+    fn each_row(&mut self, rows: &Rows, mut each: impl FnMut(&mut ContainerGraph, Raw<'_>, System<'_>)) {
         for row in rows.iter() {
-            let Ok(document) = Raw::document(row) else { continue };
+            let Some((document, system)) = item_form::read(row) else { continue };
             if self.seen.is_some()
-                && let (Some(etag), Some(id)) =
-                    (system_of(document).etag, document.get("id").and_then(Raw::as_str))
+                && let (Some(etag), Some(id)) = (system.etag, document.get("id").and_then(Raw::as_str))
             {
                 let key = self.container.definition().partition_key.extract(document);
                 self.saw(&key, id, etag);
             }
-            each(self, document);
+            each(self, document, system);
         }
     }
 
@@ -315,8 +315,8 @@ impl ContainerGraph {
         if !anywhere.is_empty() {
             let conditions = Conditions::vertices().ids(anywhere.iter().copied());
             let statement = self.statement(conditions, lookup, true)?;
-            self.everywhere(statement, |graph, document| {
-                found.extend(graph.form().vertex(document, system_of(document)).map(Arc::new));
+            self.everywhere(statement, |graph, document, system| {
+                found.extend(graph.form().vertex(document, system).map(Arc::new));
             })?;
         }
         Ok(found)
@@ -331,8 +331,8 @@ impl ContainerGraph {
         if !anywhere.is_empty() {
             let conditions = Conditions::edges().ids(anywhere.iter().copied());
             let statement = self.statement(conditions, lookup, false)?;
-            self.everywhere(statement, |graph, document| {
-                found.extend(graph.form().edge(document, system_of(document)).map(Arc::new));
+            self.everywhere(statement, |graph, document, system| {
+                found.extend(graph.form().edge(document, system).map(Arc::new));
             })?;
         }
         Ok(found)
@@ -342,7 +342,7 @@ impl ContainerGraph {
     fn everywhere(
         &mut self,
         statement: Arc<Statement>,
-        mut each: impl FnMut(&mut ContainerGraph, Raw<'_>),
+        mut each: impl FnMut(&mut ContainerGraph, Raw<'_>, System<'_>),
     ) -> Result<()> {
         let mut run = Run::of([Task { scope: Scope::All, statement, frontier_end: Direction::Out }].into());
         while !run.tasks.is_empty() {
@@ -397,8 +397,8 @@ impl ContainerGraph {
         let (rows, end) = self.fetch(&mut run, PAGE_ROWS_MAX)?;
         let mut edges: Vec<(u32, Arc<Edge>)> = Vec::with_capacity(rows.len());
         let sources = std::mem::take(&mut run.sources);
-        self.each_row(&rows, |graph, document| {
-            let Some(edge) = graph.form().edge(document, system_of(document)) else { return };
+        self.each_row(&rows, |graph, document, system| {
+            let Some(edge) = graph.form().edge(document, system) else { return };
             let edge = Arc::new(edge);
             let near = if end == Direction::Out { &edge.out_v } else { &edge.in_v };
             for source in near.id.as_str().and_then(|id| sources.get(id)).into_iter().flatten() {

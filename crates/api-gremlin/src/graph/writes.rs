@@ -123,7 +123,7 @@ impl ContainerGraph {
         let out_v = self.placed(&new.out_v)?;
         let in_v = self.placed(&new.in_v)?;
         let key = self.key(&out_v.partition).ok_or_else(no_partition_key)?;
-        let mut writer = DocWriter::new();
+        let mut writer = DocWriter::keeping_widths(256);
         writer.begin_object();
         for (name, held) in [(ID, id.as_str()), (LABEL, &*new.label)] {
             writer.key(name);
@@ -388,7 +388,12 @@ impl VertexState {
             self.ttl = seconds.map(Value::Int);
             return Ok(());
         }
-        let single = !matches!(cardinality, Some(Cardinality::List | Cardinality::Set));
+        // A key that is given several times when a vertex is made has all those values; later it has the last.
+        let single = match cardinality {
+            Some(Cardinality::List | Cardinality::Set) => false,
+            Some(Cardinality::Single) => true,
+            None => !creates,
+        };
         if single || value.is_null() {
             self.properties.retain(|known| known.key != *key);
         }
@@ -462,7 +467,7 @@ impl VertexState {
 
     /// The document, with those members of the present one that are none of the graph's.
     fn document(&self, id: &str, label: &str, present: Option<Raw<'_>>) -> Bytes {
-        let mut writer = DocWriter::new();
+        let mut writer = DocWriter::keeping_widths(256);
         writer.begin_object();
         for (name, held) in [(ID, id), (LABEL, label)] {
             writer.key(name);
