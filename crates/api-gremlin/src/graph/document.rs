@@ -27,6 +27,8 @@ pub const SINK_LABEL: &str = "_sinkLabel";
 pub const SINK_PARTITION: &str = "_sinkPartition";
 pub const VALUE: &str = "_value";
 pub const META: &str = "_meta";
+/// The id of an edge whose item could not have it.
+pub const EDGE_ID: &str = "_edgeId";
 pub const ETAG: &str = "_etag";
 pub const TS: &str = "_ts";
 
@@ -35,7 +37,7 @@ pub const DEFAULT_LABEL: &str = "vertex";
 const DEFAULT_EDGE_LABEL: &str = "edge";
 
 /// Names that no property can have, because the form of elements uses them.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 16] = [
     ID,
     LABEL,
     IS_EDGE,
@@ -46,6 +48,7 @@ const RESERVED: [&str; 15] = [
     SINK_PARTITION,
     VALUE,
     META,
+    EDGE_ID,
     ETAG,
     TS,
     "_rid",
@@ -58,6 +61,17 @@ const UUID_SUBTYPE: u8 = 4;
 
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
+}
+
+/// The id of the item of an edge whose own id a vertex of the same partition has: items of both kinds share their ids, edges and
+/// vertices of other graph databases do not.
+pub fn displaced_id(id: &str) -> String {
+    format!("{id}|edge")
+}
+
+/// Whether an item is an edge under another id than its own.
+pub fn is_displaced(document: Raw<'_>) -> bool {
+    document.get(EDGE_ID).is_some()
 }
 
 pub fn is_edge(document: Raw<'_>) -> bool {
@@ -128,7 +142,7 @@ impl Form<'_> {
         if !is_edge(document) {
             return None;
         }
-        let id = text(document, ID)?;
+        let id = text(document, EDGE_ID).or_else(|| text(document, ID))?;
         let end = |id: &str, label: &str, partition: Value| {
             let label = text(document, label).unwrap_or(DEFAULT_LABEL);
             let id = text(document, id).unwrap_or_default();

@@ -17,7 +17,7 @@ mod reads;
 mod statement;
 mod writes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -61,6 +61,8 @@ pub struct ContainerGraph {
     spent: Arc<Spent>,
     /// Versions that the traversal has seen, if it writes.
     seen: Option<HashMap<(String, String), String>>,
+    /// Edges among what was read whose items have other ids.
+    displaced: HashSet<(String, String)>,
     system_properties: Vec<Arc<str>>,
     store_ops: Vec<StoreOp>,
 }
@@ -83,6 +85,7 @@ impl ContainerGraph {
             budget,
             spent,
             seen: writes.then(HashMap::new),
+            displaced: HashSet::new(),
             system_properties: Vec::new(),
             store_ops: Vec::new(),
         })

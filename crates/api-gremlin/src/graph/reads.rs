@@ -16,7 +16,7 @@ use orrery_model::{Epk, Number, PartitionKey, Raw};
 use orrery_query::Rows;
 use orrery_query::merge::{Merged, PageSize};
 
-use super::document::{Form, System};
+use super::document::{Form, System, displaced_id, is_displaced, is_edge};
 use super::item_form::{self, ItemForm};
 use super::statement::{Conditions, Statement};
 use super::{ContainerGraph, failed};
@@ -238,6 +238,12 @@ impl ContainerGraph {
                 let key = self.container.definition().partition_key.extract(document);
                 self.saw(&key, id, etag);
             }
+            if is_displaced(document)
+                && let Some(id) = document.get(super::document::EDGE_ID).and_then(Raw::as_str)
+            {
+                let key = self.container.definition().partition_key.extract(document);
+                self.displaced.insert(place(&key, id));
+            }
             each(self, document, system);
         }
     }
@@ -275,10 +281,31 @@ impl ContainerGraph {
     }
 
     fn edge_at(&mut self, key: &PartitionKey, id: &str) -> Result<Option<Arc<Edge>>> {
-        let Some(item) = self.item(key, id)? else { return Ok(None) };
+        let Some(item) = self.edge_item(key, id)? else { return Ok(None) };
         let etag = item.etag.to_string();
         let system = System { etag: Some(&etag), ts: Some(item.ts) };
         Ok(self.form().edge(item.body(), system).map(Arc::new))
+    }
+
+    /// The item of an edge, under its own id or under the other.
+    pub(super) fn edge_item(&mut self, key: &PartitionKey, id: &str) -> Result<Option<Item>> {
+        let is_own = |item: &Item| is_edge(item.body()) && !is_displaced(item.body());
+        if let Some(item) = self.item(key, id)?.filter(is_own) {
+            return Ok(Some(item));
+        }
+        let item = self.item(key, &displaced_id(id))?.filter(|item| is_displaced(item.body()));
+        if item.is_some() {
+            self.displaced.insert(place(key, id));
+        }
+        Ok(item)
+    }
+
+    /// The id of the item of an edge that was read before.
+    pub(super) fn edge_item_id(&self, key: &PartitionKey, id: &str) -> String {
+        match !self.displaced.is_empty() && self.displaced.contains(&place(key, id)) {
+            true => displaced_id(id),
+            false => id.to_owned(),
+        }
     }
 
     /// Where ids lead: to places that are known, and to those that only a query over all partitions finds.
@@ -329,7 +356,7 @@ impl ContainerGraph {
             found.extend(self.edge_at(&key, id)?);
         }
         if !anywhere.is_empty() {
-            let conditions = Conditions::edges().ids(anywhere.iter().copied());
+            let conditions = Conditions::edges().edge_ids(&anywhere);
             let statement = self.statement(conditions, lookup, false)?;
             self.everywhere(statement, |graph, document, system| {
                 found.extend(graph.form().edge(document, system).map(Arc::new));

@@ -22,7 +22,7 @@ use orrery_sql::{
     SqlError, SubqueryKind, UnaryOp,
 };
 
-use super::document::{ID, IS_EDGE, LABEL, SINK, SOURCE, VALUE};
+use super::document::{EDGE_ID, ID, IS_EDGE, LABEL, SINK, SOURCE, VALUE};
 
 const ITEM: &str = "c";
 const PROPERTY: &str = "p";
@@ -60,6 +60,14 @@ impl Conditions {
 
     pub fn ids<'i>(mut self, ids: impl Iterator<Item = &'i str>) -> Conditions {
         self.all.push(one_of(path(&[ID]), ids));
+        self
+    }
+
+    /// Edges with these ids, whichever their items have.
+    pub fn edge_ids(mut self, ids: &[&str]) -> Conditions {
+        let parts =
+            vec![one_of(path(&[ID]), ids.iter().copied()), one_of(path(&[EDGE_ID]), ids.iter().copied())];
+        self.all.push(expr(ExprKind::Logical(LogicalOp::Or, parts)));
         self
     }
 

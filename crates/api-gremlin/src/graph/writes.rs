@@ -13,8 +13,8 @@ use orrery_gremlin::{Error, Result, Value};
 use orrery_model::{DocWriter, PartitionKey, Raw};
 
 use super::document::{
-    DEFAULT_LABEL, ID, IS_EDGE, LABEL, SINK, SINK_LABEL, SINK_PARTITION, SOURCE, SOURCE_LABEL, System, TTL,
-    can_store, is_reserved, write_properties, write_value,
+    DEFAULT_LABEL, EDGE_ID, ID, IS_EDGE, LABEL, SINK, SINK_LABEL, SINK_PARTITION, SOURCE, SOURCE_LABEL,
+    System, TTL, can_store, displaced_id, is_edge, is_reserved, write_properties, write_value,
 };
 use super::reads::place;
 use super::{ContainerGraph, failed};
@@ -123,28 +123,6 @@ impl ContainerGraph {
         let out_v = self.placed(&new.out_v)?;
         let in_v = self.placed(&new.in_v)?;
         let key = self.key(&out_v.partition).ok_or_else(no_partition_key)?;
-        let mut writer = DocWriter::keeping_widths(256);
-        writer.begin_object();
-        for (name, held) in [(ID, id.as_str()), (LABEL, &*new.label)] {
-            writer.key(name);
-            writer.string(held);
-        }
-        writer.key(IS_EDGE);
-        writer.bool(true);
-        if let Some(name) = &self.partition_key {
-            writer.key(name);
-            write_value(&mut writer, &out_v.partition);
-        }
-        for (id_name, label_name, vertex) in [(SOURCE, SOURCE_LABEL, &out_v), (SINK, SINK_LABEL, &in_v)] {
-            writer.key(id_name);
-            write_value(&mut writer, &vertex.id);
-            writer.key(label_name);
-            writer.string(&vertex.label);
-        }
-        if self.partition_key.is_some() {
-            writer.key(SINK_PARTITION);
-            write_value(&mut writer, &in_v.partition);
-        }
         let mut properties: Vec<(Arc<str>, Value)> = Vec::new();
         for (name, value) in new.properties {
             self.check_edge_property(&name, &value)?;
@@ -153,14 +131,28 @@ impl ContainerGraph {
                 properties.push((name, value));
             }
         }
-        for (name, value) in &properties {
-            writer.key(name);
-            write_value(&mut writer, value);
-        }
-        writer.end_object();
-        let document = Bytes::from(writer.finish());
-        let reply = self.write(&key, Write::new(Operation::Create { id, document }))?;
+        let edge = NewEdgeItem {
+            label: &new.label,
+            partition_key: self.partition_key.as_deref(),
+            out_v: &out_v,
+            in_v: &in_v,
+            properties: &properties,
+        };
+        let own = Write::new(Operation::Create { id: id.clone(), document: edge.document(&id, None) });
+        let displaced = displaced_id(&id);
+        let document = edge.document(&displaced, Some(&id));
+        let reply = match self.write(&key, own) {
+            Err(error) if is_conflict(&error) && self.is_vertex(&key, &id)? => {
+                self.displaced.insert(place(&key, &id));
+                self.write(&key, Write::new(Operation::Create { id: displaced, document }))?
+            }
+            written => written?,
+        };
         self.edge_of(reply.item.as_ref())
+    }
+
+    fn is_vertex(&mut self, key: &PartitionKey, id: &str) -> Result<bool> {
+        Ok(self.item(key, id)?.is_some_and(|item| !is_edge(item.body())))
     }
 
     fn check_edge_property(&self, name: &str, value: &Value) -> Result<()> {
@@ -233,8 +225,13 @@ impl ContainerGraph {
             }
         };
         let key = self.key(&edge.out_v.partition).ok_or_else(no_partition_key)?;
-        let id = edge.id.as_str().unwrap_or_default().to_owned();
+        // It was read before, and so it is known which id its item has.
+        let own_id = edge.id.as_str().unwrap_or_default();
+        let id = self.edge_item_id(&key, own_id);
         let item = self.present(&key, &id)?;
+        if !is_edge(item.body()) {
+            return Err(failed(orrery_engine::Error::not_found()));
+        }
         let mut set: Vec<(Arc<str>, Option<Value>)> = Vec::new();
         for change in changes {
             let (name, value) = match change {
@@ -295,7 +292,8 @@ impl ContainerGraph {
             };
             let Some(edge) = edge else { continue };
             if let (Some(key), Some(id)) = (self.key(&edge.out_v.partition), edge.id.as_str()) {
-                items.push((key, id.to_owned()));
+                let id = self.edge_item_id(&key, id);
+                items.push((key, id));
             }
         }
         self.delete(&items)
@@ -331,6 +329,59 @@ impl ContainerGraph {
             }
         }
         Ok(())
+    }
+}
+
+fn is_conflict(error: &Error) -> bool {
+    error
+        .storage_error()
+        .and_then(|error| error.downcast_ref::<Failure>())
+        .is_some_and(|failure| failure.status == 409)
+}
+
+/// A new edge on its way into a document.
+struct NewEdgeItem<'e> {
+    label: &'e str,
+    partition_key: Option<&'e str>,
+    out_v: &'e Vertex,
+    in_v: &'e Vertex,
+    properties: &'e [(Arc<str>, Value)],
+}
+
+impl NewEdgeItem<'_> {
+    fn document(&self, id: &str, edge_id: Option<&str>) -> Bytes {
+        let mut writer = DocWriter::keeping_widths(256);
+        writer.begin_object();
+        for (name, held) in [(ID, Some(id)), (EDGE_ID, edge_id), (LABEL, Some(self.label))] {
+            if let Some(held) = held {
+                writer.key(name);
+                writer.string(held);
+            }
+        }
+        writer.key(IS_EDGE);
+        writer.bool(true);
+        if let Some(name) = self.partition_key {
+            writer.key(name);
+            write_value(&mut writer, &self.out_v.partition);
+        }
+        for (id_name, label_name, vertex) in
+            [(SOURCE, SOURCE_LABEL, self.out_v), (SINK, SINK_LABEL, self.in_v)]
+        {
+            writer.key(id_name);
+            write_value(&mut writer, &vertex.id);
+            writer.key(label_name);
+            writer.string(&vertex.label);
+        }
+        if self.partition_key.is_some() {
+            writer.key(SINK_PARTITION);
+            write_value(&mut writer, &self.in_v.partition);
+        }
+        for (name, value) in self.properties {
+            writer.key(name);
+            write_value(&mut writer, value);
+        }
+        writer.end_object();
+        Bytes::from(writer.finish())
     }
 }
 
