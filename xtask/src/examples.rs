@@ -25,12 +25,15 @@ struct Example {
 const READINGS: Example =
     Example { directory: "examples/device-readings", program: "readings", class: "Readings" };
 const PEOPLE: Example = Example { directory: "examples/people-table", program: "people", class: "People" };
+const PEOPLE_GRAPH: Example =
+    Example { directory: "examples/people-graph", program: "people", class: "People" };
 
 /// Runs the example of a suite, if there is one. `work` is where the suite has installed its SDK.
 pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Server; 2]) -> Result<bool> {
-    let (example, language) = match suite.strip_prefix("tables/") {
-        Some(language) => (&PEOPLE, language),
-        None => (&READINGS, suite),
+    let (example, language) = match suite.split_once('/') {
+        Some(("tables", language)) => (&PEOPLE, language),
+        Some(("gremlin", language)) => (&PEOPLE_GRAPH, language),
+        _ => (&READINGS, suite),
     };
     let sources = context.root.join(example.directory);
     let Some(task) = program(context, example, language, work)? else { return Ok(false) };
@@ -45,6 +48,7 @@ pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Ser
         .env("COSMOS_ENDPOINT", nosql.endpoint("http"))
         .env("COSMOS_KEY", KEY)
         .env("TABLES_COSMOS_CONNECTION_STRING", connection)
+        .env("GREMLIN_ENDPOINT", server.endpoint("http").replacen("http", "ws", 1))
         .limit_seconds(SECONDS_MAX);
     let log = without_proxies(task).run_logged(&format!("example-{}", suite.replace('/', "-")))?;
     let expected = std::fs::read_to_string(sources.join("expected.txt"))?;
@@ -57,6 +61,9 @@ pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Ser
 /// The program of a language, ready to run; `None` where there is none.
 fn program(context: &Context, example: &Example, language: &str, work: &Path) -> Result<Option<Task>> {
     let sources = context.root.join(example.directory);
+    if !sources.join(language).is_dir() {
+        return Ok(None);
+    }
     let name = example.program;
     Ok(Some(match language {
         "python" => Task::new(context, work.join("venv/bin/python"))

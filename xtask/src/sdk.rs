@@ -114,6 +114,13 @@ const LANGUAGES: &[Language] = &[
         suite: suite_python,
     },
     Language {
+        name: "gremlin/javascript",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_javascript,
+        suite: suite_javascript,
+    },
+    Language {
         name: "old/python",
         tools: PYTHON,
         schemes: BOTH,

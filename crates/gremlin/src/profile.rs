@@ -3,6 +3,9 @@
 use crate::evaluate::Stage;
 use crate::value::Value;
 
+/// The operator of a hop to vertices.
+const NEIGHBOURS: &str = "GetNeighborVertices";
+
 pub(crate) fn profile(script: &str, stages: &[Stage], total_ms: f64) -> Value {
     let text = |text: &str| Value::string(text);
     let mut metrics = Vec::new();
@@ -12,7 +15,13 @@ pub(crate) fn profile(script: &str, stages: &[Stage], total_ms: f64) -> Value {
         let inclusive_ms = stage.metrics.time.as_secs_f64() * 1e3;
         let own_ms = (inclusive_ms - before_ms).max(0.0);
         before_ms = inclusive_ms;
-        metrics.push(metric(stage, own_ms, total_ms));
+        if stage.operator == NEIGHBOURS {
+            // A hop reads edges, which name the vertices at their ends; the service shows the two apart.
+            metrics.push(metric(stage, "GetEdges", own_ms, total_ms, true));
+            metrics.push(metric(stage, NEIGHBOURS, 0.0, total_ms, false));
+        } else {
+            metrics.push(metric(stage, stage.operator, own_ms, total_ms, true));
+        }
     }
     let last_ms = (total_ms - before_ms).max(0.0);
     metrics.push(Value::map([
@@ -38,16 +47,16 @@ fn percent(own_ms: f64, total_ms: f64) -> Value {
     Value::map([(Value::string("percentTime"), Value::Double(share))])
 }
 
-fn metric(stage: &Stage, own_ms: f64, total_ms: f64) -> Value {
+fn metric(stage: &Stage, operator: &str, own_ms: f64, total_ms: f64, reads: bool) -> Value {
     let text = |text: &str| Value::string(text);
     let whole = |n: u64| Value::Long(i64::try_from(n).unwrap_or(i64::MAX));
     let mut entries = vec![
-        (text("name"), text(stage.operator)),
+        (text("name"), text(operator)),
         (text("time"), Value::Double(own_ms)),
         (text("annotations"), percent(own_ms, total_ms)),
         (text("counts"), Value::map([(text("resultCount"), whole(stage.metrics.results))])),
     ];
-    if !stage.metrics.store_ops.is_empty() {
+    if reads && !stage.metrics.store_ops.is_empty() {
         let ops = stage.metrics.store_ops.iter().map(|op| {
             Value::map([
                 (text("fanoutFactor"), whole(op.fanout)),
