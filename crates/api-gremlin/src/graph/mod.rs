@@ -15,6 +15,8 @@ mod document;
 mod item_form;
 mod reads;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 use std::collections::{HashMap, HashSet};

@@ -453,6 +453,8 @@ impl ContainerGraph {
             Want::Vertices => edges.into_iter().map(vertex).collect(),
             Want::LoadedVertices { .. } => {
                 let mut wanted: Vec<Arc<Vertex>> = Vec::new();
+                // What is filled in later is no part of a vertex's hash.
+                #[allow(clippy::mutable_key_type)]
                 let mut places: HashMap<Arc<Vertex>, usize> = HashMap::new();
                 let mut at = Vec::with_capacity(edges.len());
                 for (source, edge) in &edges {

@@ -1,0 +1,172 @@
+//! Traversals over a container of four physical partitions, and what is stored of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use orrery_budget::Budget;
+use orrery_engine::access::Limits;
+use orrery_engine::{
+    Account, Container, ContainerDefinition, EngineConfig, KeyKinds, Operation, ReadOptions, TestEnv,
+    Throughput, Write, block_on,
+};
+use orrery_gremlin::{Flow, Options, Value, execute, parse};
+use orrery_model::{NumberStyle, ParseOptions, PartitionKey, parse_json};
+use orrery_storage::MemoryStore;
+
+use super::{ContainerGraph, Spent};
+use crate::errors::Failure;
+use crate::graphson::write_untyped;
+
+struct World {
+    account: Arc<Account>,
+    container: Arc<Container>,
+}
+
+impl World {
+    fn new() -> World {
+        let engine = EngineConfig { partition_throughput_limit: 400, ..EngineConfig::default() };
+        let env = Arc::new(TestEnv::new(1_700_000_000_000, 7));
+        let account = Account::open(Arc::new(MemoryStore::new()), engine, env).expect("an empty store opens");
+        let database = block_on(account.create_database("d", None)).expect("created");
+        let definition =
+            serde_json::json!({"id": "g", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        let definition = ContainerDefinition::parse(&definition, KeyKinds::All).expect("a definition");
+        let container =
+            block_on(account.create_container(&database, definition, Some(Throughput::Manual(1_600))))
+                .expect("created");
+        assert_eq!(container.ranges().len(), 4);
+        World { account, container }
+    }
+
+    fn run(&self, text: &str) -> Result<String, Failure> {
+        let script = parse(text, &HashMap::new())?;
+        let spent = Arc::new(Spent::default());
+        let env = self.account.env().clone();
+        let (budget, limits) = (Budget::unlimited(), Limits::default());
+        let mut graph =
+            ContainerGraph::new(self.container.clone(), env, limits, budget, spent.clone(), script.writes())?;
+        let mut out = Vec::new();
+        let mut sink = |results: Vec<(Value, u64)>| {
+            for (value, bulk) in results {
+                for _ in 0..bulk {
+                    write_untyped(&value, &mut out);
+                    out.push(b' ');
+                }
+            }
+            Ok(Flow::Continue)
+        };
+        execute(&script, &mut graph, &Options::default(), &mut sink)?;
+        Ok(String::from_utf8(out).expect("JSON").trim_end().to_owned())
+    }
+
+    fn ok(&self, text: &str) -> String {
+        self.run(text).unwrap_or_else(|failure| panic!("{text}: {failure}"))
+    }
+
+    fn stored(&self, pk: &str, id: &str) -> String {
+        let reply =
+            block_on(self.container.read_item(&key(pk), id, &ReadOptions::default())).expect("stored");
+        let mut text = Vec::new();
+        reply.item.body().write_json(&mut text, NumberStyle::Item);
+        String::from_utf8(text).expect("JSON")
+    }
+
+    fn put(&self, pk: &str, id: &str, text: &str) {
+        let document = parse_json(text.as_bytes(), &ParseOptions::default()).expect("JSON").into();
+        block_on(
+            self.container
+                .write_item(&key(pk), Write::new(Operation::Upsert { id: id.to_owned(), document })),
+        )
+        .expect("written");
+    }
+}
+
+fn key(pk: &str) -> PartitionKey {
+    PartitionKey::parse_header(&format!("[\"{pk}\"]")).expect("a key")
+}
+
+#[test]
+fn elements_are_stored_in_the_services_form() {
+    let world = World::new();
+    world.ok("g.addV('person').property('id','a').property('pk','p0').property('ttl',60)");
+    world.ok("g.addV('person').property('id','b').property('pk','p1')");
+    world.ok("g.V(['p0','a']).addE('knows').to(g.V(['p1','b'])).property('id','e').property('w',0.5)");
+    assert_eq!(world.stored("p0", "a"), r#"{"id":"a","label":"person","pk":"p0","ttl":60}"#);
+    assert_eq!(
+        world.stored("p0", "e"),
+        r#"{"id":"e","label":"knows","_isEdge":true,"pk":"p0","_vertexId":"a","_vertexLabel":"person","_sink":"b","_sinkLabel":"person","_sinkPartition":"p1","w":0.5}"#
+    );
+}
+
+#[test]
+fn what_sql_has_written_is_a_vertex_and_keeps_what_is_none_of_the_graphs() {
+    let world = World::new();
+    world.put(
+        "p",
+        "v",
+        r#"{"id":"v","label":"thing","pk":"p","name":[{"_value":"N","id":"1"}],"extra":{"deep":[1,2]}}"#,
+    );
+    assert_eq!(world.ok("g.V().has('name','N').values('name','extra')"), r#""N""#);
+    world.ok("g.V('v').property('name','M')");
+    assert!(world.stored("p", "v").contains(r#""extra":{"deep":[1,2]}"#));
+    assert_eq!(world.ok("g.V().has('thing','name','M').count()"), "1");
+}
+
+#[test]
+fn hops_cross_partitions_in_both_directions() {
+    let world = World::new();
+    for n in 0..12 {
+        world.ok(&format!("g.addV('n').property('id','v{n}').property('pk','p{n}').property('n',{n})"));
+    }
+    for n in 0..12 {
+        world.ok(&format!("g.V('v{n}').addE('next').to(g.V('v{}'))", (n + 1) % 12));
+    }
+    assert_eq!(world.ok("g.V(['p0','v0']).repeat(out('next')).times(12).id()"), r#""v0""#);
+    assert_eq!(world.ok("g.V(['p0','v0']).in('next').in('next').values('n')"), "10");
+    assert_eq!(world.ok("g.V().both('next').dedup().count()"), "12");
+    assert_eq!(world.ok("g.V().has('n', gt(9)).order().by('n').out('next').id()"), r#""v11" "v0""#);
+}
+
+#[test]
+fn an_edge_with_the_id_of_its_source_is_another_item() {
+    let world = World::new();
+    world.ok("g.addV('n').property('id','1').property('pk','p')");
+    world.ok("g.V('1').addE('self').to(g.V('1')).property('id','1').property('w',1)");
+    assert_eq!(world.ok("g.E(['p','1']).values('w')"), "1");
+    assert_eq!(world.ok("g.E('1').id()"), r#""1""#);
+    world.ok("g.E('1').property('w',2)");
+    assert_eq!(world.ok("g.V('1').outE().values('w')"), "2");
+    world.ok("g.V('1').outE().drop()");
+    assert_eq!((world.ok("g.V().count()"), world.ok("g.E().count()")), ("1".to_owned(), "0".to_owned()));
+}
+
+#[test]
+fn refusals_have_the_services_codes_and_change_nothing() {
+    let world = World::new();
+    world.ok("g.addV('n').property('id','a').property('pk','p').property('k',1)");
+    for (script, status) in [
+        ("g.addV('n').property('id','a').property('pk','p')", 409),
+        ("g.addV('n').property('id','b')", 1000),
+        ("g.V('a').property('pk','q')", 1000),
+        ("g.V('a').property('_value',1)", 1000),
+        ("g.V('a').properties('pk').drop()", 1000),
+        ("g.addV('n').property(id, 5).property('pk','p')", 1000),
+    ] {
+        assert_eq!(world.run(script).expect_err(script).status, status, "{script}");
+    }
+    assert_eq!(world.ok("g.V().valueMap('k','pk')"), r#"{"pk":["p"],"k":[1]}"#);
+    assert_eq!(world.ok("g.V().count()"), "1");
+}
+
+#[test]
+fn a_dropped_vertex_takes_its_edges_along() {
+    let world = World::new();
+    for (id, pk) in [("a", "p"), ("b", "q"), ("c", "r")] {
+        world.ok(&format!("g.addV('n').property('id','{id}').property('pk','{pk}')"));
+    }
+    for (one, other) in [("a", "b"), ("b", "c"), ("c", "a"), ("b", "b")] {
+        world.ok(&format!("g.V('{one}').addE('x').to(g.V('{other}'))"));
+    }
+    world.ok("g.V('b').drop()");
+    assert_eq!(world.ok("g.E().project('o','i').by(outV().id()).by(inV().id())"), r#"{"o":"c","i":"a"}"#);
+}
