@@ -38,7 +38,7 @@ pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Ser
     let sources = context.root.join(example.directory);
     let Some(task) = program(context, example, language, work)? else { return Ok(false) };
     // The Go SDK of the NoSQL API has no query engine.
-    let nosql = if language == "go" { merging } else { server };
+    let nosql = if suite == "go" { merging } else { server };
     let tables = server.endpoint("http").replace("127.0.0.1", "localhost");
     let connection = format!(
         "DefaultEndpointsProtocol=http;AccountName=orrery;AccountKey={KEY};TableEndpoint={}/orrery;",
