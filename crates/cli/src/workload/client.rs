@@ -17,9 +17,11 @@ use rustls::pki_types::ServerName;
 use sha2::Sha256;
 use tokio::net::TcpStream;
 
+use super::direct::{DirectConnection, Wire};
+
 /// No answer for this long is an error.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
-const API_VERSION: &str = "2020-07-15";
+pub const API_VERSION: &str = "2020-07-15";
 const TABLE_VERSION: &str = "2019-02-02";
 
 /// What all connections share.
@@ -29,6 +31,8 @@ pub struct Target {
     table_account: Option<String>,
     keyed: Hmac<Sha256>,
     tls: Option<Arc<rustls::ClientConfig>>,
+    /// Whether calls about items go in frames of the direct protocol.
+    direct: bool,
 }
 
 /// One request, without date and signature.
@@ -53,17 +57,23 @@ pub struct Answer {
 pub struct Client {
     target: Arc<Target>,
     sender: Option<SendRequest<Full<Bytes>>>,
+    direct: Option<DirectConnection>,
 }
 
 impl Target {
     pub fn new(endpoint: Uri, key: &[u8], tls: Option<Arc<rustls::ClientConfig>>) -> Result<Target> {
         let keyed = Hmac::new_from_slice(key).context("the key has a wrong length")?;
-        Ok(Target { endpoint, table_account: None, keyed, tls })
+        Ok(Target { endpoint, table_account: None, keyed, tls, direct: false })
     }
 
     /// The same for the Table protocol.
     pub fn for_tables(self, account: &str) -> Target {
         Target { table_account: Some(account.to_owned()), ..self }
+    }
+
+    /// The same, with calls about items in frames of the direct protocol.
+    pub fn with_direct(self, direct: bool) -> Target {
+        Target { direct, ..self }
     }
 
     fn sign(&self, call: &Call, date: &str) -> String {
@@ -92,7 +102,7 @@ impl Target {
 
 impl Client {
     pub fn new(target: Arc<Target>) -> Client {
-        Client { target, sender: None }
+        Client { target, sender: None, direct: None }
     }
 
     pub async fn send(&mut self, call: &Call) -> Result<Answer> {
@@ -100,11 +110,21 @@ impl Client {
         let result = sent.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {ANSWER_TIMEOUT:?}")));
         if result.is_err() {
             self.sender = None;
+            self.direct = None;
         }
         result
     }
 
     async fn exchange(&mut self, call: &Call) -> Result<Answer> {
+        if self.target.direct && call.kind == "docs" {
+            let date = httpdate::fmt_http_date(SystemTime::now());
+            let authorization = self.target.sign(call, &date);
+            let connection = match &mut self.direct {
+                Some(connection) => connection,
+                None => self.direct.insert(DirectConnection::open(wire(&self.target).await?).await?),
+            };
+            return connection.exchange(call, &authorization, &date).await;
+        }
         let request = self.request(call)?;
         if let Some(sender) = &mut self.sender
             && sender.ready().await.is_err()
@@ -142,12 +162,16 @@ impl Client {
 }
 
 async fn connect(target: &Target) -> Result<SendRequest<Full<Bytes>>> {
+    handshake(TokioIo::new(wire(target).await?)).await
+}
+
+async fn wire(target: &Target) -> Result<Box<dyn Wire>> {
     let host = target.endpoint.host().context("no host")?.trim_matches(['[', ']']);
     let port = target.endpoint.port_u16().unwrap_or(if target.tls.is_some() { 443 } else { 80 });
     let tcp =
         TcpStream::connect((host, port)).await.with_context(|| format!("cannot connect to {host}:{port}"))?;
     tcp.set_nodelay(true)?;
-    let Some(tls) = &target.tls else { return handshake(TokioIo::new(tcp)).await };
+    let Some(tls) = &target.tls else { return Ok(Box::new(tcp)) };
     let name = ServerName::try_from(host.to_owned()).context("the endpoint's host is no host name")?;
     let stream =
         tokio_rustls::TlsConnector::from(tls.clone()).connect(name, tcp).await.with_context(|| {
@@ -155,7 +179,7 @@ async fn connect(target: &Target) -> Result<SendRequest<Full<Bytes>>> {
                 "no TLS with {host}:{port} (a self-signed certificate? give it with --ca, or try --insecure)"
             )
         })?;
-    handshake(TokioIo::new(stream)).await
+    Ok(Box::new(stream))
 }
 
 async fn handshake<S>(stream: S) -> Result<SendRequest<Full<Bytes>>>

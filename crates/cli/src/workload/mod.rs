@@ -5,10 +5,11 @@
 //! asks and counted apart; the latencies are those of the attempts that were answered.
 //!
 //! ```text
-//! options ─> client (signed HTTP, TLS) ─> runner (load, phases) ─> report (text or JSON)
+//! options ─> client (signed HTTP or frames, TLS) ─> runner (load, phases) ─> report (text or JSON)
 //! ```
 
 pub(crate) mod client;
+mod direct;
 mod items;
 mod nosql_requests;
 mod operations;

@@ -40,6 +40,8 @@ pub struct Options {
     pub insecure: bool,
     pub json: bool,
     pub seed: u64,
+    /// Calls about items go in frames of the direct protocol.
+    pub direct: bool,
 }
 
 /// When a phase ends.
@@ -72,6 +74,14 @@ pub fn command() -> Command {
         .arg(
             text("operations", "LIST", "What to run, one after the other, with commas (see below)")
                 .default_value("read,upsert,mix95"),
+        )
+        .arg(
+            text(
+                "protocol",
+                "WHICH",
+                "How items are asked for: http, or rntbd (direct mode, to the endpoint itself)",
+            )
+            .default_value("http"),
         )
         .arg(text("duration", "TIME", "How long each operation runs").default_value("10s"))
         .arg(text("count", "N", "Run each operation this many times instead").conflicts_with("duration"))
@@ -172,6 +182,8 @@ impl Options {
             insecure: matches.get_flag("insecure"),
             json: matches.get_flag("json"),
             seed: number("seed", 0, u64::MAX)?,
+            direct: values::choice(required("protocol"), &[("http", false), ("rntbd", true)])
+                .map_err(|problem| wrong("protocol", problem))?,
         })
     }
 }

@@ -28,7 +28,7 @@ pub async fn run(options: Options) -> Result<()> {
         Some("https") => Some(trust::client_config(options.authority.as_deref(), options.insecure)?),
         _ => None,
     };
-    let target = Target::new(options.endpoint.clone(), &options.key, tls)?;
+    let target = Target::new(options.endpoint.clone(), &options.key, tls)?.with_direct(options.direct);
     let target = Arc::new(match &options.table_account {
         Some(account) => target.for_tables(account),
         None => target,
