@@ -52,6 +52,36 @@ test("from the first start to a first item without a mouse", async () => {
   await close(page);
 });
 
+test("containers of every shape are made and scaled", async () => {
+  const page = await open(server, "/_explorer/#/new/shop", { allow: [/409/] });
+  const name = page.getByLabel("Container", { exact: true });
+  const create = page.getByRole("button", { name: "Create", exact: true });
+  await name.fill("levels");
+  await page.getByLabel("Partition key", { exact: true }).fill("/tenant");
+  await page.getByRole("button", { name: "Add a level" }).click();
+  await page.getByLabel("Partition key, level 2").fill("/user");
+  await page.getByRole("button", { name: "Autoscale" }).click();
+  await create.click();
+  await page.getByText("No items yet.").waitFor();
+  await to(page, "#/c/shop/levels/settings");
+  await page.getByText("autoscale up to 1,000").waitFor();
+  await page.getByRole("button", { name: "Manual" }).click();
+  await page.getByLabel("RU/s", { exact: true }).fill("900");
+  await page.getByRole("button", { name: "Set the throughput" }).click();
+  await page.getByText("Now 900 RU/s").waitFor();
+  await to(page, "#/new/shop");
+  await name.fill("fixed");
+  await page.getByRole("button", { name: /^Fixed/ }).click();
+  await create.click();
+  await page.getByText("No items yet.").waitFor();
+  await to(page, "#/new/shop");
+  await name.fill("fixed");
+  await page.getByLabel("Partition key", { exact: true }).fill("/k");
+  await create.click();
+  await page.getByRole("alert").getByText("409").waitFor();
+  await close(page);
+});
+
 test("numbers keep their digits through open, save, query and export", async () => {
   const page = await open(server, "/_explorer/#/c/shop/orders/items");
   await page.getByRole("gridcell", { name: BIG }).waitFor();

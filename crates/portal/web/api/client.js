@@ -4,7 +4,8 @@ import { signal } from "../vendor/preact.js";
 import { authorization } from "./sign.js";
 import { parse, ascii, at } from "./json.js";
 
-const VERSION = "2018-12-31";
+/** The first that knows hierarchical keys. */
+const VERSION = "2020-07-15";
 /** Times that a throttled request is sent again. */
 const RETRIES_MAX = 9;
 const REQUESTS_KEPT_MAX = 200;
@@ -22,11 +23,24 @@ export const throttled = signal(0);
 /** Whether the last request found no server. */
 export const unreachable = signal(false);
 
+/** Some messages are JSON with a list of errors; people want the sentences. @param {string} message */
+function sentence(message) {
+  try {
+    const inner = JSON.parse(message.replace(/^[^{]*/, ""));
+    const errors = inner.errors ?? inner.Errors ?? [];
+    return errors.map((/** @type {any} */ one) => (typeof one === "string" ? one : one.message)).join("\n") || message;
+  } catch {
+    return message;
+  }
+}
+
 export class ApiError extends Error {
   /** @param {number} status @param {any} body @param {Headers | null} headers */
   constructor(status, body, headers) {
     const lines = String(body?.message ?? body ?? "").split(/\r?\n/).filter((line) => !/^(ActivityId|RequestStartTime|Request URI|.*documentdb-|.*Microsoft\.Azure)/i.test(line.trim()));
-    super(lines.join("\n").replace(/^Message:\s*/, "").trim() || `The server answered ${status}.`);
+    const raw = lines.join("\n").replace(/^Message:\s*/, "").trim();
+    super(sentence(raw) || `The server answered ${status}.`);
+    this.raw = raw;
     this.status = status;
     this.code = body?.code ?? "";
     this.substatus = Number(headers?.get("x-ms-substatus") ?? 0);

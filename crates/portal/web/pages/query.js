@@ -99,9 +99,9 @@ export default function Query({ db, coll }) {
   const mark = async (/** @type {any} */ error) => {
     if (!editor.current) return;
     const { view: at, cm } = editor.current;
-    const found = /"?start"?\s*:\s*(\d+).*?"?end"?\s*:\s*(\d+)/s.exec(error?.message ?? "");
+    const found = /"?start"?\s*:\s*(\d+).*?"?end"?\s*:\s*(\d+)/s.exec(error?.raw ?? "");
     const length = at.state.doc.length;
-    const diagnostics = found ? [{ from: Math.min(Number(found[1]), length), to: Math.min(Number(found[2]) + 1, length), severity: "error", message: readable(error.message) }] : [];
+    const diagnostics = found ? [{ from: Math.min(Number(found[1]), length), to: Math.min(Math.max(Number(found[2]), Number(found[1]) + 1), length), severity: "error", message: error.message }] : [];
     at.dispatch(cm.setDiagnostics(at.state, diagnostics));
   };
   const start = () => ask(tab.text);
@@ -154,25 +154,14 @@ export default function Query({ db, coll }) {
       <span class="grow"></span>
       ${run?.rows.length > 0 && html`<span class="small muted">All pages as</span>${["JSON", "NDJSON", "CSV"].map((kind) => html`<button key=${kind} class="small" disabled=${run.busy} onClick=${() => exportAll(kind.toLowerCase())}>${kind}</button>`)}`}
     </div>
-    <${ErrorBox} error=${run?.error && Object.assign(run.error, { message: readable(run.error.message) })} title="The query was not answered" />
-    ${run ? html`<div class="results" aria-live="off">
+    <${ErrorBox} error=${run?.error} title="The query was not answered" />
+    ${run?.error && !run.rows.length ? null : run ? html`<div class="results" aria-live="off">
       ${view === "plan" ? html`<${Plan} plan=${run.plan} rows=${run.rows.length} definition=${definition} onIndex=${readOnly.value ? null : (/** @type {any} */ policy) => applyPolicy(db, definition, policy)} />`
         : view === "json" ? html`<div class="row"><${Copy} what="rows" label="Copy" text=${() => write(run.rows)} />${run.rows.length > JSON_ROWS_MAX && html`<span class="muted small">the first ${JSON_ROWS_MAX} rows</span>`}</div><pre tabindex="0" aria-label="Rows as JSON">${write(run.rows.slice(0, JSON_ROWS_MAX))}</pre>`
         : html`<${Table} label="Rows of the query" columns=${columnsOf(run.rows)} rows=${run.rows} onEnd=${more} empty=${run.busy ? html`<${Loading} what="Asking" />` : html`<p class="pad muted">No rows.</p>`} />`}
       <div class="status" role="status"><span><strong>${count(run.rows.length)}</strong> rows${run.next ? " so far" : ""}</span><span><strong>${run.charge.toFixed(2)}</strong> RU</span><span>${duration(run.ms)}</span><span>${plural(run.pages, "page")}</span>${run.cancelled && html`<span class="badge warn">cancelled</span>`}
         ${run.next && !run.busy && html`<button class="small" onClick=${more}>Next page</button>`}</div>
     </div>` : html`<p class="muted pad">Ctrl+Enter runs the query; Ctrl+Space shows what can be typed: ${known.current.paths.size ? `${plural(known.current.paths.size, "path")} of your items` : "keywords"} and ${plural(functions.length, "function")}.</p>`}`;
-}
-
-/** The sentence in an error of the query engine. @param {string} message */
-function readable(message) {
-  try {
-    const inner = JSON.parse(message.replace(/^[^{]*/, ""));
-    const errors = inner.errors ?? inner.Errors ?? [];
-    return errors.map((/** @type {any} */ one) => (typeof one === "string" ? one : one.message)).join("\n") || message;
-  } catch {
-    return message;
-  }
 }
 
 /** @param {string} db @param {any} definition @param {any} indexingPolicy */
