@@ -32,7 +32,11 @@ pub(crate) fn apply(op: Sum, a: &Value, b: &Value) -> Result<Value> {
     let any = |kind: fn(&Value) -> bool| kind(a) || kind(b);
     let big = any(|v| matches!(v, Value::BigInt(_)));
     let floating = any(|v| matches!(v, Value::Float(_) | Value::Double(_)));
-    let finite = |v: &Value| v.as_f64().is_none_or(f64::is_finite) || matches!(v, Value::BigInt(_));
+    let finite = |v: &Value| match v {
+        Value::Float(n) => n.is_finite(),
+        Value::Double(n) => n.is_finite(),
+        _ => true,
+    };
     if (any(|v| matches!(v, Value::BigDecimal(_))) || (big && floating)) && finite(a) && finite(b) {
         let (Some(x), Some(y)) = (decimal(a), decimal(b)) else { return Err(overflow()) };
         let result = match op {

@@ -12,9 +12,14 @@ use crate::run::Options;
 use crate::steps::{self, StepDef};
 use crate::value::{Order, Value};
 
-/// Traversals inside of traversals; the operators of one level count too. The service allows 400.
-const OPERATORS_MAX: usize = 2_000;
-const NESTING_MAX: usize = 100;
+/// Steps of one traversal, as many as the service allows: each waits for the one before it on the stack.
+const OPERATORS_MAX: usize = 400;
+/// Steps of all nested traversals together.
+const ALL_OPERATORS_MAX: usize = 10_000;
+/// Traversals inside of traversals.
+const NESTING_MAX: usize = 50;
+/// Steps on the way from the outermost traversal to the innermost, which all wait on the stack at once.
+const STACKED_MAX: usize = 800;
 
 pub(crate) struct Builder<'a> {
     pub options: &'a Options,
@@ -28,6 +33,7 @@ pub(crate) struct Builder<'a> {
     pub path_mode: crate::traverser::PathMode,
     operators: usize,
     depth: usize,
+    stacked: usize,
     /// Whether a nested traversal that was built last has a barrier.
     nested_barrier: bool,
 }
@@ -58,6 +64,7 @@ impl<'a> Builder<'a> {
             path_mode: crate::traverser::PathMode::Full,
             operators: 0,
             depth: 0,
+            stacked: 0,
             nested_barrier: false,
         }
     }
@@ -111,11 +118,17 @@ impl<'a> Builder<'a> {
             return Err(Error::new(ErrorKind::Limit, format!("More than {NESTING_MAX} nested traversals.")));
         }
         self.depth += 1;
+        self.stacked += steps.len();
+        if self.stacked > STACKED_MAX {
+            let text = format!("More than {STACKED_MAX} operators in traversals inside of each other.");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
         let pipeline = match connectives(steps) {
             Some(connected) => self.sequence(&connected, is_root),
             None => self.sequence(steps, is_root),
         };
         self.depth -= 1;
+        self.stacked -= steps.len();
         pipeline
     }
 
@@ -131,8 +144,8 @@ impl<'a> Builder<'a> {
         while let Some((step, after)) = rest.split_first() {
             rest = after;
             self.operators += 1;
-            if self.operators > OPERATORS_MAX {
-                let text = format!("The traversal has more than {OPERATORS_MAX} steps.");
+            if pipeline.stages.len() >= OPERATORS_MAX || self.operators > ALL_OPERATORS_MAX {
+                let text = format!("The traversal has more than {OPERATORS_MAX} operators.");
                 return Err(Error::new(ErrorKind::Limit, text));
             }
             if &*step.name == "as" {
@@ -173,7 +186,19 @@ impl<'a> Builder<'a> {
                 self.filters(def, &mut call, &mut rest, &mut own_labels)?;
             }
             self.nested_barrier = false;
-            let op = (def.build)(self, &call)?;
+            if self.lowering && def.name == "order" {
+                call.limit = rest.first().and_then(lowering::limit_of);
+            }
+            let counted = self.lowering && rest.first().is_some_and(|next| self.counts(def, &call, next));
+            let op = match counted && own_labels.is_empty() {
+                true => {
+                    rest = &rest[1..];
+                    pipeline.has_barrier = true;
+                    pipeline.counts_starts = true;
+                    steps::degrees(self, &call)?
+                }
+                false => (def.build)(self, &call)?,
+            };
             let mut stage = stage(def.name, def.operator, op);
             stage.labels = own_labels;
             let global_children = matches!(def.name, "union" | "choose" | "branch" | "repeat");
@@ -188,6 +213,13 @@ impl<'a> Builder<'a> {
         }
         self.nested_barrier |= pipeline.has_barrier;
         Ok(pipeline)
+    }
+
+    /// Whether a count() that follows a hop needs only numbers of neighbours.
+    fn counts(&self, def: &StepDef, call: &Call<'_>, next: &Instruction) -> bool {
+        let hops = matches!(def.name, "out" | "in" | "both" | "outE" | "inE" | "bothE");
+        let count = &*next.name == "count" && next.arguments.is_empty();
+        hops && count && call.filters.is_empty()
     }
 
     fn modulators<'s>(
@@ -282,7 +314,7 @@ fn labels(step: &Instruction) -> Result<Vec<Arc<str>>> {
 }
 
 /// `a.or().b.and().c` is `or(a, and(b, c))`: the infix forms become the others.
-fn connectives(steps: &[Instruction]) -> Option<Vec<Instruction>> {
+pub(crate) fn connectives(steps: &[Instruction]) -> Option<Vec<Instruction>> {
     for word in ["or", "and"] {
         let is_word = |step: &Instruction| &*step.name == word && step.arguments.is_empty();
         if !steps.iter().any(is_word) {

@@ -30,6 +30,7 @@ pub mod predicate;
 mod profile;
 pub mod random;
 mod run;
+mod shorten;
 mod steps;
 mod strategies;
 pub mod text;

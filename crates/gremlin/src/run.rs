@@ -180,6 +180,7 @@ fn traverse(
     let settings = strategies::Settings::of(&bytecode.source, options)?;
     graph.show_system_properties(&settings.system_properties);
     let rewritten = settings.rewrite(bytecode)?;
+    let rewritten = if options.naive { rewritten } else { crate::shorten::shorten(&settings, rewritten) };
     let mode = settings.path_mode(&rewritten);
     let mut builder = Builder::new(options, graph.partition_key());
     builder.productive_by = settings.productive_by.clone();

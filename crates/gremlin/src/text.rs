@@ -1,6 +1,6 @@
 //! Values as text, the way the JVM prints them: what asString(), concat() and format() show.
 
-use crate::value::Value;
+use crate::value::{Tree, Value};
 
 /// The text of a value; null is `null`.
 pub fn text_of(value: &Value) -> String {
@@ -42,8 +42,18 @@ pub fn text_of(value: &Value) -> String {
         Value::Direction(v) => v.name().to_owned(),
         Value::Order(v) => v.name().to_owned(),
         Value::Traverser(t) => text_of(&t.0),
+        Value::Tree(tree) => tree_text(tree),
+        Value::Graph(graph) => {
+            format!("graph[vertices:{} edges:{}]", graph.vertices.len(), graph.edges.len())
+        }
         other => format!("{other:?}"),
     }
+}
+
+fn tree_text(tree: &Tree) -> String {
+    let branches: Vec<String> =
+        tree.0.iter().map(|(key, branch)| format!("{}={}", text_of(key), tree_text(branch))).collect();
+    format!("{{{}}}", branches.join(", "))
 }
 
 fn short(text: &str) -> String {

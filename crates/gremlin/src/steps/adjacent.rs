@@ -15,6 +15,14 @@ use crate::value::{Direction, Vertex};
 const FRONTIER_MAX: usize = 1024;
 
 pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
+    Ok(match adjacent(builder, call)? {
+        Some(op) => Box::new(op),
+        None => Each::filter(Parts::default(), |_, _, _| Ok(false)),
+    })
+}
+
+/// None when no edge can have such a label.
+fn adjacent(builder: &Builder<'_>, call: &Call<'_>) -> Result<Option<Adjacent>> {
     let (direction, edges, labels) = match (call.name, call.args) {
         ("out", labels) => (Direction::Out, false, labels),
         ("in", labels) => (Direction::In, false, labels),
@@ -35,7 +43,7 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         }
     }
     if edge_labels.is_empty() && !labels.is_empty() {
-        return Ok(Each::filter(Parts::default(), |_, _, _| Ok(false)));
+        return Ok(None);
     }
     let mut lookup = AdjacentLookup {
         direction,
@@ -60,7 +68,63 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
     if call.filters.is_empty() && !builder.writes {
         lookup.limit_per_source = call.limit;
     }
-    Ok(Box::new(Adjacent { lookup, filters: call.filters.clone(), known: HashMap::new(), generation: 0 }))
+    Ok(Some(Adjacent {
+        lookup,
+        filters: call.filters.clone(),
+        known: HashMap::new(),
+        generation: 0,
+        held: None,
+    }))
+}
+
+/// A hop and the count() after it: how many neighbours there are, without looking at one.
+pub(crate) fn degrees(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
+    let lookup = adjacent(builder, call)?.map(|op| op.lookup);
+    Ok(Box::new(Degrees { lookup, done: false }))
+}
+
+struct Degrees {
+    /// None when no edge can have such a label.
+    lookup: Option<AdjacentLookup>,
+    done: bool,
+}
+
+impl Op for Degrees {
+    fn next(&mut self, cx: &mut Cx<'_>, up: &mut Upstream<'_>, _: usize) -> Result<Batch> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(Vec::new());
+        }
+        let mut total = 0u64;
+        loop {
+            let batch = up.next(cx, FRONTIER_MAX)?;
+            if batch.is_empty() {
+                break;
+            }
+            let mut places: HashMap<(Value, Value), usize> = HashMap::new();
+            let (mut frontier, mut bulks) = (Vec::new(), Vec::new());
+            for traverser in &batch {
+                let vertex = vertex_of(&traverser.value)?;
+                let bulk = if cx.one_bulk { 1 } else { traverser.bulk };
+                let place = *places.entry(key(vertex)).or_insert_with(|| {
+                    frontier.push(vertex.clone());
+                    bulks.push(0u64);
+                    bulks.len() - 1
+                });
+                bulks[place] = bulks[place].saturating_add(bulk);
+            }
+            if let Some(lookup) = &self.lookup {
+                for (degree, bulk) in cx.graph.degrees(&frontier, lookup)?.into_iter().zip(bulks) {
+                    total = total.saturating_add(degree.saturating_mul(bulk));
+                }
+            }
+        }
+        let total = Value::Long(i64::try_from(total).unwrap_or(i64::MAX));
+        Ok(vec![super::reduce::reduced(cx, total)])
+    }
+
+    fn reset(&mut self) {
+        self.done = false;
+    }
 }
 
 struct Adjacent {
@@ -68,13 +132,34 @@ struct Adjacent {
     filters: Vec<Filter>,
     known: HashMap<(Value, Value), Arc<Vec<Value>>>,
     generation: u64,
+    held: Option<orrery_budget::Held>,
 }
 
 fn key(vertex: &Vertex) -> (Value, Value) {
     (vertex.id.clone(), vertex.partition.clone())
 }
 
+fn vertex_of(value: &Value) -> Result<&Arc<Vertex>> {
+    match value {
+        Value::Vertex(vertex) => Ok(vertex),
+        other => Err(Error::runtime(format!(
+            "{} cannot be cast to org.apache.tinkerpop.gremlin.structure.Vertex",
+            crate::text::type_name(other)
+        ))),
+    }
+}
+
 impl Adjacent {
+    /// Charges what was found and is not handed on yet.
+    fn hold(&mut self, cx: &Cx<'_>, found: usize) -> Result<()> {
+        const BYTES_EACH: usize = 200;
+        match &mut self.held {
+            Some(held) => held.resize(found * BYTES_EACH)?,
+            None => self.held = Some(cx.options.budget.hold(found * BYTES_EACH)?),
+        }
+        Ok(())
+    }
+
     /// Asks for the neighbours of those vertices that are not known yet.
     fn fetch<'v>(&mut self, cx: &mut Cx<'_>, values: impl Iterator<Item = &'v Value>) -> Result<()> {
         if self.generation != cx.generation {
@@ -83,12 +168,7 @@ impl Adjacent {
         }
         let mut frontier: Vec<Arc<Vertex>> = Vec::new();
         for value in values {
-            let Value::Vertex(vertex) = value else {
-                return Err(Error::runtime(format!(
-                    "{} cannot be cast to org.apache.tinkerpop.gremlin.structure.Vertex",
-                    crate::text::type_name(value)
-                )));
-            };
+            let vertex = vertex_of(value)?;
             if let std::collections::hash_map::Entry::Vacant(entry) = self.known.entry(key(vertex)) {
                 entry.insert(Arc::new(Vec::new()));
                 frontier.push(vertex.clone());
@@ -107,6 +187,7 @@ impl Adjacent {
                     found[adjacent.source as usize].push(value);
                 }
                 cx.options.budget.check()?;
+                self.hold(cx, found.iter().map(Vec::len).sum())?;
                 match page.next {
                     Some(next) => cursor = Some(next),
                     None => break,

@@ -63,6 +63,7 @@ pub(crate) fn build_number(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<d
             ))
         };
         let number = match &traverser.value {
+            Value::Null => return Ok(Some(Value::Null)),
             value if value.is_number() => value.clone(),
             Value::Date(date) => Value::Long(date.epoch_millis()),
             Value::String(text) => parse_number(text)

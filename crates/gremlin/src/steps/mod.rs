@@ -21,6 +21,7 @@ mod side_effect;
 mod strings;
 mod table;
 
+pub(crate) use adjacent::degrees;
 pub(crate) use table::STEPS;
 
 use crate::build::{Builder, Call};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::bytecode::Instruction;
-use crate::graph::{EdgeChange, NewEdge, NewProperty, NewVertex, VertexChange};
+use crate::graph::{EdgeChange, ElementId, NewEdge, NewProperty, NewVertex, VertexChange};
 use crate::steps::properties::value_of;
 use crate::steps::reduce::reduced;
 use crate::traverser::Traverser;
@@ -234,14 +234,33 @@ impl End {
         };
         match found {
             Some(Value::Vertex(vertex)) => Ok(vertex),
-            other => {
-                let what = other.map_or("nothing".to_owned(), |value| crate::text::text_of(&value));
-                Err(Error::runtime(format!(
-                    "The value given to addE(…).{side}() must resolve to a Vertex but {what} was specified instead"
-                )))
-            }
+            Some(id @ (Value::String(_) | Value::Int(_) | Value::Long(_))) => match vertex_of_id(cx, &id)? {
+                Some(vertex) => Ok(vertex),
+                None => Err(not_a_vertex(side, Some(id))),
+            },
+            other => Err(not_a_vertex(side, other)),
         }
     }
+}
+
+/// A side effect may name a vertex by its id.
+fn vertex_of_id(cx: &mut Cx<'_>, id: &Value) -> Result<Option<Arc<Vertex>>> {
+    let id = ElementId { partition: None, id: id.clone() };
+    let lookup = crate::lowering::lookup(Some(vec![id]), &[], None, Some(1));
+    let mut cursor = None;
+    loop {
+        let page = cx.graph.vertices(&lookup, cursor)?;
+        match (page.items.into_iter().next(), page.next) {
+            (None, Some(next)) => cursor = Some(next),
+            (found, _) => return Ok(found),
+        }
+    }
+}
+
+fn not_a_vertex(side: &str, found: Option<Value>) -> Error {
+    let what = found.map_or("nothing".to_owned(), |value| crate::text::text_of(&value));
+    let text = format!("addE(…).{side}() must resolve to a Vertex but {what} was specified instead");
+    Error::runtime(format!("The value given to {text}"))
 }
 
 pub(crate) fn build_add_edge(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {

@@ -39,7 +39,8 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         let mut bindings = Map::new();
         // Labels that were given before are bound already.
         for pattern in &patterns {
-            for label in pattern.start.iter().chain(&pattern.end) {
+            let checked = pattern.needs.iter().filter(|_| pattern.checks);
+            for label in pattern.start.iter().chain(&pattern.end).chain(checked) {
                 if let Some(value) = traverser.labelled(label, crate::value::Pop::Last) {
                     bindings.insert(Value::String(label.clone()), value);
                 }

@@ -162,7 +162,8 @@ pub(crate) fn build_order(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<
         bys.push(By::identity());
     }
     if scope == Scope::Global {
-        return Ok(Box::new(OrderOp { parts: Parts::bys(bys), waiting: None }));
+        let limit = call.limit.and_then(|limit| usize::try_from(limit).ok());
+        return Ok(Box::new(OrderOp { parts: Parts::bys(bys), limit, waiting: None }));
     }
     Ok(Each::map(Parts::bys(bys), move |cx, parts, traverser| {
         if let Value::Map(map) = &traverser.value {
@@ -215,32 +216,69 @@ fn by_keys(bys: &[By], a: (&[Value], u64), b: (&[Value], u64)) -> Ordering {
     Ordering::Equal
 }
 
+/// Beyond this many, all but the first that a limit leaves are dropped while the others still come.
+const TOP_K_SLACK: usize = 4096;
+
 struct OrderOp {
     parts: Parts,
+    /// No more than these will be asked for.
+    limit: Option<usize>,
     waiting: Option<(std::collections::VecDeque<Traverser>, orrery_budget::Held)>,
+}
+
+type Keyed = (Vec<Value>, u64, Traverser);
+
+impl OrderOp {
+    fn gather(
+        &mut self,
+        cx: &mut Cx<'_>,
+        up: &mut Upstream<'_>,
+    ) -> Result<(std::collections::VecDeque<Traverser>, orrery_budget::Held)> {
+        let mut keyed: Vec<Keyed> = Vec::new();
+        let mut held = cx.options.budget.hold(0)?;
+        let mut bytes = 0;
+        loop {
+            let batch = up.next(cx, usize::MAX)?;
+            if batch.is_empty() {
+                break;
+            }
+            let values: Vec<Value> = batch.iter().map(|t| t.value.clone()).collect();
+            self.parts.prepare(cx, &values)?;
+            'batch: for traverser in batch {
+                let mut keys = Vec::with_capacity(self.parts.bys.len());
+                for by in &mut self.parts.bys {
+                    match by.apply(cx, &traverser)? {
+                        Some(key) => keys.push(key),
+                        None => continue 'batch,
+                    }
+                }
+                let chance = cx.rng.next();
+                bytes += traverser.size_bytes() + keys.iter().map(Value::size_bytes).sum::<usize>();
+                keyed.push((keys, chance, traverser));
+            }
+            if let Some(limit) = self.limit
+                && keyed.len() > limit.saturating_add(TOP_K_SLACK)
+            {
+                let before = keyed.len();
+                self.sort(&mut keyed);
+                keyed.truncate(limit);
+                bytes = bytes / before * keyed.len();
+            }
+            held.resize(bytes)?;
+        }
+        self.sort(&mut keyed);
+        Ok((keyed.into_iter().map(|(_, _, traverser)| traverser).collect(), held))
+    }
+
+    fn sort(&self, keyed: &mut [Keyed]) {
+        keyed.sort_by(|a, b| by_keys(&self.parts.bys, (&a.0, a.1), (&b.0, b.1)));
+    }
 }
 
 impl Op for OrderOp {
     fn next(&mut self, cx: &mut Cx<'_>, up: &mut Upstream<'_>, want: usize) -> Result<Batch> {
         if self.waiting.is_none() {
-            let (all, held) = up.all(cx)?;
-            let values: Vec<Value> = all.iter().map(|t| t.value.clone()).collect();
-            self.parts.prepare(cx, &values)?;
-            let mut keyed = Vec::with_capacity(all.len());
-            'all: for traverser in all {
-                let mut keys = Vec::with_capacity(self.parts.bys.len());
-                for by in &mut self.parts.bys {
-                    match by.apply(cx, &traverser)? {
-                        Some(key) => keys.push(key),
-                        None => continue 'all,
-                    }
-                }
-                let chance = cx.rng.next();
-                keyed.push((keys, chance, traverser));
-            }
-            let bys = &self.parts.bys;
-            keyed.sort_by(|a, b| by_keys(bys, (&a.0, a.1), (&b.0, b.1)));
-            self.waiting = Some((keyed.into_iter().map(|(_, _, t)| t).collect(), held));
+            self.waiting = Some(self.gather(cx, up)?);
         }
         let Some((waiting, _)) = &mut self.waiting else { return Ok(Vec::new()) };
         let count = waiting.len().min(want);

@@ -85,7 +85,8 @@ pub(crate) fn build_map(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Bo
         [Value::Bool(tokens), rest @ ..] => (*tokens, rest),
         args => (false, args),
     };
-    let keys = crate::build::strings(args).ok_or_else(|| call.wrong())?;
+    let keys: Vec<Value> = args.iter().filter(|key| !key.is_null()).cloned().collect();
+    let keys = crate::build::strings(&keys).ok_or_else(|| call.wrong())?;
     let values = call.name == "valueMap";
     let mut tokens = if with_tokens { IDS | LABELS | KEYS | VALUES } else { 0 };
     for step in call.mods.iter().filter(|step| &*step.name == "with") {

@@ -47,6 +47,7 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         emit_first: false,
         inside: false,
         next_level: Vec::new(),
+        held: None,
         out: VecDeque::new(),
     };
     let mut first = true;
@@ -86,6 +87,8 @@ struct Repeat {
     /// Whether a level is in the body.
     inside: bool,
     next_level: Batch,
+    /// What the next level takes.
+    held: Option<orrery_budget::Held>,
     out: VecDeque<Traverser>,
 }
 
@@ -163,6 +166,12 @@ impl Op for Repeat {
                         self.leave(traverser.clone());
                     }
                     self.enter(cx, traverser)?;
+                }
+                let waiting = self.next_level.len() + self.out.len();
+                let bytes = waiting * size_of::<Traverser>();
+                match &mut self.held {
+                    Some(held) => held.resize(bytes)?,
+                    None => self.held = Some(cx.options.budget.hold(bytes)?),
                 }
                 continue;
             }

@@ -294,14 +294,19 @@ impl Barrier {
     }
 
     fn normalize(batch: &mut [Traverser]) -> Result<()> {
-        let mut sum = Value::Double(0.0);
+        // Numbers beyond doubles stay exact.
+        let exact = batch.iter().any(|t| matches!(t.sack, Some(Value::BigInt(_) | Value::BigDecimal(_))));
+        let widened = |sack: Value| match exact.then(|| crate::compare::decimal(&sack)).flatten() {
+            Some(decimal) => Value::BigDecimal(Arc::new(decimal)),
+            None => Value::Double(sack.as_f64().unwrap_or(f64::NAN)),
+        };
+        let mut sum = widened(Value::Int(0));
         for traverser in batch.iter() {
-            let sack = traverser.sack.clone().unwrap_or_default();
+            let sack = widened(traverser.sack.clone().unwrap_or_default());
             sum = arithmetic::apply(Sum::Add, &sum, &arithmetic::times(&sack, traverser.bulk)?)?;
         }
         for traverser in batch {
-            let sack = traverser.sack.take().unwrap_or_default();
-            let sack = Value::Double(sack.as_f64().unwrap_or(f64::NAN));
+            let sack = widened(traverser.sack.take().unwrap_or_default());
             traverser.sack = Some(arithmetic::apply(Sum::Div, &sack, &sum)?);
         }
         Ok(())
