@@ -14,6 +14,10 @@ const TS_BYTES: usize = 4;
 pub struct ItemForm;
 
 impl RowFormat for ItemForm {
+    fn name(&self) -> &'static str {
+        "graph-item"
+    }
+
     fn write(&self, row: &Eval<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let mut etag = [b' '; ETAG_BYTES];
         let mut ts = 0u32;

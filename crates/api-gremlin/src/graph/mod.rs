@@ -12,6 +12,7 @@
 //! - What a traversal has read of an element is what it changes: a write that another one has overtaken is refused.
 
 mod document;
+pub mod host;
 mod item_form;
 mod reads;
 mod statement;

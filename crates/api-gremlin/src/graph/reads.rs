@@ -4,19 +4,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use orrery_engine::query::distributed::routed;
 use orrery_engine::{
     DistributedFailure, DistributedPosition, DistributedQuery, Item, Kind, QueryOptions, ReadOptions,
-    Resuming, Scope, SystemProperties, block_on,
+    Resuming, Scope, StatementSource, block_on,
 };
 use orrery_gremlin::graph::{Adjacent, AdjacentLookup, Cursor, ElementId, Found, Lookup, Page, Want};
 use orrery_gremlin::value::{Direction, Edge, Vertex};
 use orrery_gremlin::{Result, Value};
-use orrery_model::{Epk, Number, PartitionKey, Raw};
+use orrery_model::{Epk, PartitionKey, Raw};
 use orrery_query::Rows;
 use orrery_query::merge::{Merged, PageSize};
 
 use super::document::{Form, System, displaced_id, is_displaced, is_edge};
+use super::host::GraphSystem;
 use super::item_form::{self, ItemForm};
 use super::statement::{Conditions, Statement};
 use super::{ContainerGraph, failed};
@@ -27,34 +27,6 @@ const PAGE_ROWS_MAX: usize = 1_000;
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Vertices of a frontier that one query asks for.
 const FRONTIER_MAX: usize = 512;
-
-/// What queries see of an item besides its members.
-struct GraphSystem;
-
-impl SystemProperties for GraphSystem {
-    fn to_shared(&self) -> Arc<dyn SystemProperties> {
-        Arc::new(GraphSystem)
-    }
-
-    fn count(&self) -> usize {
-        2
-    }
-
-    fn name(&self, at: usize) -> &'static str {
-        [super::document::ETAG, super::document::TS][at.min(1)]
-    }
-
-    fn value(&self, item: &Item, at: usize) -> orrery_model::Value {
-        match at {
-            0 => item.etag.to_string().into(),
-            _ => orrery_model::Value::Number(Number::Int(i64::from(item.ts))),
-        }
-    }
-
-    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
-        self.value(item, at).write_json(out, orrery_model::NumberStyle::Query);
-    }
-}
 
 /// One query, and where in the hash space it runs.
 struct Task {
@@ -212,7 +184,8 @@ impl ContainerGraph {
         let (container, budget) = (&self.container, &self.budget);
         let read = || {
             let shares = container.shares_of(scope)?;
-            let mut options = QueryOptions::new(budget, &GraphSystem, &ItemForm);
+            let source = StatementSource::of_tree(&statement.query);
+            let mut options = QueryOptions::new(budget, &GraphSystem, &ItemForm, source);
             options.page_bytes = PAGE_BYTES_MAX;
             let mut query = DistributedQuery::new(container, shares, options);
             let resuming = Resuming { skips: false, sorts: false };
@@ -222,7 +195,8 @@ impl ContainerGraph {
             let next = next.map(|next| query.named(&next));
             Ok((rows, next, query.charge_ru(), query.share_count()))
         };
-        let (rows, next, charge_ru, fanout) = routed(scope, DistributedFailure::is_range_gone, read)?;
+        let (rows, next, charge_ru, fanout) =
+            container.routed(scope, DistributedFailure::is_range_gone, read)?;
         self.spent.add(charge_ru);
         self.did(fanout, rows.len(), rows.size_bytes(), began);
         Ok((rows, next))

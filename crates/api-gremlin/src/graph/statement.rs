@@ -29,7 +29,13 @@ const PROPERTY: &str = "p";
 
 /// A query, ready to run over one partition or several.
 pub struct Statement {
+    pub query: Query,
     pub plan: MergePlan,
+}
+
+/// What statements are compiled with.
+pub fn query_env() -> QueryEnv {
+    QueryEnv::default()
 }
 
 /// What kind of elements, and what they must be like.
@@ -115,10 +121,10 @@ impl Conditions {
             _ => Some(all(self.all)),
         };
         let query = select(Projection::Star(Span::default()), source(identifier(ITEM), false, None), filter);
-        let env = QueryEnv::default();
+        let env = query_env();
         let prepared = Prepared::new(&query, &[], &env)?;
         let plan = MergePlan::new(&query, &prepared, &[], &env)?;
-        Ok(Statement { plan })
+        Ok(Statement { query, plan })
     }
 }
 
