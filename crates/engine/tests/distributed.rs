@@ -125,7 +125,7 @@ impl Asked {
             let start = start.clone().map(|start| query.go_on(start, resuming)).transpose()?;
             let (page, next) = query.page(&merged, start, PageSize { rows, bytes: 1 << 20 })?;
             assert!(query.charge_ru() > 0.0);
-            let next = next.map(|next| query.named(&next));
+            let next = next.map(|next| query.distributed_position(&next));
             Ok((page.iter().map(<[u8]>::to_vec).collect(), next))
         };
         fixture.container.routed(&self.scope, DistributedFailure::is_range_gone, run)

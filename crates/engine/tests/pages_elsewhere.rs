@@ -64,7 +64,7 @@ fn ask(
     let mut run = DistributedQuery::new(&fixture.container, shares, options);
     let (rows, _) = run.page(&merged, None, PageSize { rows: 1_000, bytes: 1 << 20 })?;
     assert!(run.charge_ru() > 0.0 && run.at().lsn > 0 && run.insight().metrics.output_rows > 0);
-    assert!(!run.insight().plans.is_empty(), "it is told how the pages were made");
+    assert!(!run.insight().explained.is_empty(), "it is told how the pages were made");
     Ok((String::from_utf8(rows.into_bytes()).unwrap(), sent(fixture).asked - before))
 }
 

@@ -192,7 +192,7 @@ impl ContainerGraph {
             let start = position.clone().map(|position| query.go_on(position, resuming)).transpose()?;
             let merged = Merged::new(&statement.plan);
             let (rows, next) = query.page(&merged, start, PageSize { rows, bytes: PAGE_BYTES_MAX })?;
-            let next = next.map(|next| query.named(&next));
+            let next = next.map(|next| query.distributed_position(&next));
             Ok((rows, next, query.charge_ru(), query.share_count()))
         };
         let (rows, next, charge_ru, fanout) =

@@ -245,7 +245,7 @@ fn header_of(
     next: &MergePosition,
 ) -> HeaderValue {
     let write = |position: &MergePosition| {
-        let position = position::encode(mark, &run.named(position));
+        let position = position::encode(mark, &run.distributed_position(position));
         continuation::header(&target.rid, &position)
     };
     let long = write(next);

@@ -97,7 +97,7 @@ fn utilization(insight: &QueryInsight, target: &Target, scope: &Scope) -> Value 
 fn explained(insight: &QueryInsight) -> HeaderValue {
     let mut lines: Vec<String> = Vec::new();
     let mut size_bytes = 0;
-    for (range, plan) in &insight.plans {
+    for (range, plan) in &insight.explained {
         for line in std::iter::once(format!("partition {range}")).chain(plan.lines().map(str::to_owned)) {
             size_bytes += line.len();
             if size_bytes > EXPLAIN_BYTES_MAX {
@@ -141,11 +141,11 @@ mod tests {
         let mut insight = QueryInsight::default();
         for range in 0..20 {
             insight.add(QueryInsight {
-                plans: vec![(range, "a\n  /größe 😀".repeat(300))],
+                explained: vec![(range, "a\n  /größe 😀".repeat(300))],
                 ..QueryInsight::default()
             });
         }
-        assert_eq!(insight.plans.len(), EXPLAINED_MAX);
+        assert_eq!(insight.explained.len(), EXPLAINED_MAX);
         let value = explained(&insight);
         assert!(value.len() < 4 * EXPLAIN_BYTES_MAX);
         let lines: Vec<String> = serde_json::from_slice(value.as_bytes()).unwrap();

@@ -11,7 +11,7 @@ pub struct QueryInsight {
     pub metrics: QueryMetrics,
     pub indexes: IndexUse,
     /// How the page was made, by range.
-    pub plans: Vec<(u32, String)>,
+    pub explained: Vec<(u32, String)>,
 }
 
 impl QueryInsight {
@@ -20,7 +20,7 @@ impl QueryInsight {
         let mut insight = QueryInsight { metrics: page.metrics.clone(), ..QueryInsight::default() };
         if explained {
             insight.indexes = page.report.indexes.clone();
-            insight.plans = vec![(page.at.range_id, page.report.to_string())];
+            insight.explained = vec![(page.at.range_id, page.report.to_string())];
         }
         insight
     }
@@ -32,8 +32,8 @@ impl QueryInsight {
         merge(&mut into.missing, from.missing);
         merge(&mut into.used_composites, from.used_composites);
         merge(&mut into.missing_composites, from.missing_composites);
-        let room = EXPLAINED_MAX.saturating_sub(self.plans.len());
-        self.plans.extend(other.plans.into_iter().take(room));
+        let room = EXPLAINED_MAX.saturating_sub(self.explained.len());
+        self.explained.extend(other.explained.into_iter().take(room));
     }
 }
 

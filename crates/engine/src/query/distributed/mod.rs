@@ -258,8 +258,8 @@ impl<'a> DistributedQuery<'a> {
     }
 
     /// A position with its shares named by their parts of the hash space.
-    pub fn named(&self, position: &MergePosition) -> DistributedPosition {
-        self.at_shares.named(position)
+    pub fn distributed_position(&self, position: &MergePosition) -> DistributedPosition {
+        self.at_shares.distributed_position(position)
     }
 
     /// Whether every share begins with its first row, so that rows can be counted from there.

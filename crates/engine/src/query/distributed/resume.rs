@@ -109,7 +109,7 @@ impl SharesAt {
     }
 
     /// A position with its shares named by their parts of the hash space.
-    pub fn named(&self, position: &MergePosition) -> DistributedPosition {
+    pub fn distributed_position(&self, position: &MergePosition) -> DistributedPosition {
         match position {
             MergePosition::Whole { delivered, held } => {
                 DistributedPosition::Whole { delivered: *delivered, held: *held }
@@ -190,7 +190,7 @@ mod tests {
     fn moved(before: &[&str], share: usize, after: &[&str]) -> (usize, usize, Vec<String>) {
         let after_row = SortPosition { keys: vec![1.into()], number: 5, rows: 1 };
         let at = SortedPosition { share, last: share, after: after_row, passed: 3 };
-        let named = shares(before).named(&MergePosition::Sorted(at));
+        let named = shares(before).distributed_position(&MergePosition::Sorted(at));
         let mut now = shares(after);
         let query = Resuming { skips: false, sorts: true };
         let Some(MergePosition::Sorted(at)) = now.go_on(named, query) else { panic!("lost") };
