@@ -1,5 +1,5 @@
-//! Packs `web/` into the binary: every file compressed, one version over all of them, and the list of modules that the first
-//! page needs, found by following static imports. Refuses what would be loaded from another host.
+//! Packs `web/` into the binary: every file compressed, one version over all of them, and the list of modules that
+//! the first page needs, found by following static imports. Refuses what would be loaded from another host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -68,8 +68,8 @@ fn collect(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>
     }
 }
 
-/// Our own files name no address that a browser could load from. (`https://${host}` is text for people.) What is vendored is
-/// checked by its hash, and the policy of the pages lets nothing else in.
+/// Our own files name no address that a browser could load from. (`https://${host}` is text for people.) What is
+/// vendored is checked by its hash, and the policy of the pages lets nothing else in.
 fn refuse_other_hosts(name: &str, bytes: &[u8]) {
     if name.starts_with("vendor/") {
         return;

@@ -62,3 +62,10 @@ export function equal(is, expected, what = "") {
   const [a, b] = [JSON.stringify(is), JSON.stringify(expected)];
   if (a !== b) throw new Error(`${what}: is ${a}, not ${b}`);
 }
+
+/** Types into an editor, in place of what it holds. */
+export async function retype(page, text, label) {
+  await page.getByRole("textbox", { name: label }).click();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
+}

@@ -1,5 +1,8 @@
 // The portal as people use it. Each test is a sentence; a failure says which and why, and the last line counts them.
-import { accessibility, browser, close, equal, open, picture, to } from "./browser.mjs";
+import { accessibility, browser, close, equal, open, picture, retype, to } from "./browser.mjs";
+import apis from "./apis.mjs";
+import depth from "./depth.mjs";
+import modules from "./modules.mjs";
 import { fill, put, read, send, start, stopAll } from "./server.mjs";
 
 const BIG = "9007199254740993";
@@ -7,13 +10,6 @@ const NASTY = '<img src=x onerror="alert(1)"></script>';
 const tests = [];
 const test = (name, run) => tests.push({ name, run });
 const server = await start();
-
-/** Types into the editor that has the focus, in place of what it holds. */
-async function retype(page, text, label) {
-  await page.getByRole("textbox", { name: label }).click();
-  await page.keyboard.press("ControlOrMeta+a");
-  await page.keyboard.insertText(text);
-}
 
 test("only a browser is led from the root to the portal", async () => {
   const browserLike = await fetch(`${server.endpoint}/`, { headers: { accept: "text/html" }, redirect: "manual" });
@@ -157,8 +153,9 @@ test("a query over partitions is merged in order, paged, explained, and its erro
   equal(await page.locator(".grid-row .grid-cell").first().textContent(), "2999");
   await page.getByRole("button", { name: "Plan" }).click();
   await page.getByText("Indexes that served").waitFor();
-  await page.getByRole("heading", { name: "partition 0" }).waitFor();
+  await page.getByRole("img", { name: /Partition 0: .* RU/ }).waitFor();
   await retype(page, "SELECT * FORM c", "Query text");
+  await page.locator(".cm-lintRange-error").getByText("FORM").waitFor();
   await page.keyboard.press("Control+Enter");
   await page.getByRole("alert").waitFor();
   await close(page);
@@ -333,7 +330,11 @@ test("what was typed outlives the server", async () => {
   await second.stop();
 });
 
-const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", activity: "#/activity", faults: "#/faults" };
+modules(test);
+apis(test, server);
+depth(test, server);
+
+const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", graph: "#/c/graphs/planets/graph", entities: "#/c/TablesDB/people/items", access: "#/d/tokens/users", "table-query": "#/c/TablesDB/people/query", activity: "#/activity", faults: "#/faults" };
 
 for (const scheme of ["light", "dark"]) {
   for (const [width, height] of [[1280, 800], [400, 800]]) {
@@ -346,6 +347,7 @@ for (const scheme of ["light", "dark"]) {
         await page.locator("main h1").first().waitFor();
         if (name === "items") await page.getByRole("gridcell").nth(1).click();
         if (name === "items" || name === "query") await page.locator(".cm-content").first().waitFor();
+        if (name === "graph") await page.getByText(/vertices, /).waitFor();
         if (name === "query") await page.getByRole("button", { name: /^Run/ }).click(), await page.getByRole("gridcell").first().waitFor();
         for (const { id, nodes } of await accessibility(page)) found.push(`${name}: ${id}: ${nodes.join("; ")}`);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -363,10 +365,11 @@ for (const scheme of ["light", "dark"]) {
 const wanted = process.argv.slice(2);
 let [passed, failed] = [0, 0];
 for (const { name, run } of tests.filter(({ name }) => wanted.length === 0 || wanted.some((word) => name.includes(word)))) {
+  const began = performance.now();
   try {
     await run();
     passed += 1;
-    console.log(`ok      ${name}`);
+    console.log(`ok      ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
   } catch (error) {
     failed += 1;
     console.log(`FAILED  ${name}\n${error.stack ?? error}`);

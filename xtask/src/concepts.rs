@@ -1,5 +1,5 @@
-//! The programs of `docs/concepts`, run as a reader would. Each page has one block of Python and, after it, one block of text:
-//! what it prints.
+//! The programs of `docs/concepts`, run as a reader would. Each page has one block of Python and, after it, one block
+//! of text: what it prints.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Pages that are made from tables in the code, so that they cannot say anything else than the code does.
 //!
-//! A generator is an example of a crate that writes one page to the file it is given. `cargo xtask docs` writes the pages, `--check` (and
-//! `ci`) compares them with what lies in the checkout. Adding a page is one line in `PAGES`.
+//! A generator is an example of a crate that writes one page to the file it is given. `cargo xtask docs` writes the
+//! pages, `--check` (and `ci`) compares them with what lies in the checkout. Adding a page is one line in `PAGES`.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -19,6 +19,7 @@ const PAGES: &[Page] = &[
     Page { package: "orrery-api-nosql", example: "compat_page", file: "docs/compat/rest.md" },
     Page { package: "orrery-api-nosql", example: "rntbd_page", file: "docs/compat/rntbd.md" },
     Page { package: "orrery-api-gremlin", example: "gremlin_page", file: "docs/compat/gremlin.md" },
+    Page { package: "orrery-api-mongo", example: "mongo_page", file: "docs/compat/mongo.md" },
     Page { package: "orrery-api-table", example: "table_page", file: "docs/compat/table.md" },
 ];
 

@@ -1,5 +1,5 @@
-//! The examples of `examples/`, run as a user would, against a server, with the SDKs that the suites have installed. Each must print
-//! exactly what the `expected.txt` of its folder says.
+//! The examples of `examples/`, run as a user would, against a server, with the SDKs that the suites have installed.
+//! Each must print exactly what the `expected.txt` of its folder says.
 
 use std::path::Path;
 
@@ -28,6 +28,8 @@ const PEOPLE: Example = Example { directory: "examples/people-table", program: "
 const PEOPLE_GRAPH: Example =
     Example { directory: "examples/people-graph", program: "people", class: "People" };
 
+const PATTERNS: [&str; 4] = ["time_series", "event_log", "multitenancy", "synthetic_keys"];
+
 /// Runs the example of a suite, if there is one. `work` is where the suite has installed its SDK.
 pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Server; 2]) -> Result<bool> {
     let (example, language) = match suite.split_once('/') {
@@ -55,7 +57,29 @@ pub fn run(context: &Context, suite: &str, work: &Path, [server, merging]: [&Ser
     if log.trim() != expected.trim() {
         bail!("the {suite} example printed\n{}\ninstead of\n{}", log.trim(), expected.trim());
     }
+    if suite == "python" {
+        run_patterns(context, work, server)?;
+    }
     Ok(true)
+}
+
+/// The programs of `examples/patterns`, which print where items are and what requests cost.
+fn run_patterns(context: &Context, work: &Path, server: &Server) -> Result<()> {
+    let sources = context.root.join("examples/patterns");
+    for name in PATTERNS {
+        let task = Task::new(context, work.join("venv/bin/python"))
+            .arg(sources.join("python").join(format!("{name}.py")))
+            .env("COSMOS_ENDPOINT", server.endpoint("http"))
+            .env("COSMOS_KEY", KEY)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .limit_seconds(SECONDS_MAX);
+        let log = without_proxies(task).run_logged(&format!("pattern-{name}"))?;
+        let expected = std::fs::read_to_string(sources.join("expected").join(format!("{name}.txt")))?;
+        if log.trim() != expected.trim() {
+            bail!("the pattern {name} printed\n{}\ninstead of\n{}", log.trim(), expected.trim());
+        }
+    }
+    Ok(())
 }
 
 /// The program of a language, ready to run; `None` where there is none.

@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz [TARGET…] [--runs N]`: the targets of `crates/fuzzing` under libFuzzer, which looks for inputs that
-//! reach new code.
+//! `cargo xtask fuzz [TARGET…] [--runs N]`: the targets of `crates/fuzzing` under libFuzzer, which looks for inputs
+//! that reach new code.
 //!
-//! `cargo-fuzz` is installed below `target/` when it is missing. It runs without a sanitizer, so the usual compiler is
-//! enough; debug assertions and overflow checks are on. What it finds interesting is kept below `target/`, and `fuzz/corpus` is
-//! only read: an input that is worth keeping is copied there by hand.
+//! `cargo-fuzz` is installed below `target/` when it is missing. It runs without a sanitizer, so the usual compiler
+//! is enough; debug assertions and overflow checks are on. What it finds interesting is kept below `target/`, and
+//! `fuzz/corpus` is only read: an input that is worth keeping is copied there by hand.
 
 use std::path::PathBuf;
 

@@ -44,7 +44,10 @@ const MAP: &[CrateRule] = &[
         ],
     },
     CrateRule { name: "orrery-gremlin", synchronous: true, may_use: &["orrery-budget"] },
+    CrateRule { name: "orrery-mongo", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
     CrateRule { name: "orrery-script", synchronous: true, may_use: &["orrery-budget", "orrery-model"] },
+    // Partition keys weighed against items and requests. Pure, so that commands and pages can use it alike.
+    CrateRule { name: "orrery-advise", synchronous: true, may_use: &["orrery-sql", "orrery-budget"] },
     // What an api and the server are to each other. Knows neither the engine nor any protocol.
     CrateRule { name: "orrery-api", synchronous: false, may_use: &["orrery-budget"] },
     // A protocol translates for the engine. It never reaches around it to the store, nor over to another protocol.
@@ -74,7 +77,6 @@ const MAP: &[CrateRule] = &[
             "orrery-model",
         ],
     },
-    CrateRule { name: "orrery-gremlin", synchronous: true, may_use: &["orrery-budget"] },
     CrateRule {
         name: "orrery-api-gremlin",
         synchronous: false,
@@ -89,11 +91,25 @@ const MAP: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "orrery-api-mongo",
+        synchronous: false,
+        may_use: &[
+            "orrery-api",
+            "orrery-budget",
+            "orrery-engine",
+            "orrery-mongo",
+            "orrery-query",
+            "orrery-sql",
+            "orrery-model",
+        ],
+    },
+    CrateRule {
         name: "orrery-server",
         synchronous: false,
         may_use: &[
             "orrery-api",
             "orrery-api-gremlin",
+            "orrery-api-mongo",
             "orrery-api-nosql",
             "orrery-api-table",
             "orrery-budget",
@@ -106,11 +122,18 @@ const MAP: &[CrateRule] = &[
     CrateRule {
         name: "orrery",
         synchronous: false,
-        may_use: &["orrery-server", "orrery-api-nosql", "orrery-engine", "orrery-storage", "orrery-model"],
+        may_use: &[
+            "orrery-advise",
+            "orrery-server",
+            "orrery-api-nosql",
+            "orrery-engine",
+            "orrery-storage",
+            "orrery-model",
+        ],
     },
     // Files for browsers, and how they are served. They use the apis from outside, as every client does.
     CrateRule { name: "orrery-portal", synchronous: true, may_use: &[] },
-    CrateRule { name: "orrery-testkit", synchronous: false, may_use: &["orrery-model"] },
+    CrateRule { name: "orrery-testkit", synchronous: false, may_use: &["orrery-api"] },
     // Feeds what others decode with bytes of any kind. Nobody uses it.
     CrateRule {
         name: "orrery-fuzzing",
@@ -118,11 +141,13 @@ const MAP: &[CrateRule] = &[
         may_use: &[
             "orrery-api",
             "orrery-api-gremlin",
+            "orrery-api-mongo",
             "orrery-api-nosql",
             "orrery-api-table",
             "orrery-budget",
             "orrery-engine",
             "orrery-model",
+            "orrery-mongo",
             "orrery-query",
             "orrery-script",
             "orrery-sql",

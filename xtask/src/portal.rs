@@ -1,10 +1,14 @@
 //! The portal in a browser, and its vendored modules.
 //!
-//! `tests/portal` is a program for Node that starts the server itself, drives a Chromium and ends with the line `N passed, N
-//! failed`. What it needs is installed below `target/portal`. Where there is no Node or no browser the step is skipped with a line
-//! that says so; `--require browser` makes that a failure. Pictures of every page are left in `target/portal-screens`.
+//! `tests/portal` is a program for Node that starts the server itself, drives a Chromium and ends with the line `N
+//! passed, N failed`. What it needs is installed below `target/portal`. Where there is no Node or no browser the step
+//! is skipped with a line that says so; `--require browser` makes that a failure. Pictures of every page are left in
+//! `target/portal-screens`.
 //!
-//! `cargo xtask portal vendor` makes `crates/portal/web/vendor` anew from the packages that `crates/portal/vendor` pins.
+//! `cargo xtask portal pictures` makes the pictures of `docs/portal` anew, which somebody should look at then.
+//!
+//! `cargo xtask portal vendor` makes `crates/portal/web/vendor` anew from the packages that `crates/portal/vendor`
+//! pins.
 
 use std::path::{Path, PathBuf};
 
@@ -28,11 +32,12 @@ const BROWSERS: &[&str] = &[
 pub fn run(context: &Context) -> Result<Outcome> {
     match context.words.first().map(String::as_str) {
         Some("vendor") => vendor(context),
-        _ => suite(context),
+        Some("pictures") => suite(context, "pictures.mjs"),
+        _ => suite(context, "suite.mjs"),
     }
 }
 
-fn suite(context: &Context) -> Result<Outcome> {
+fn suite(context: &Context, program: &str) -> Result<Outcome> {
     let missing = |what: &str| match context.option("require") {
         Some("browser") => bail!("{what}"),
         _ => Ok(Outcome::Skipped(what.to_owned())),
@@ -47,9 +52,14 @@ fn suite(context: &Context) -> Result<Outcome> {
     let sources = context.root.join("tests/portal");
     let work = installed(context, &sources, "tests")?;
     let (profile, _) = context.profile();
+    let pictures = context.root.join("docs/portal").display().to_string();
+    let words = match program {
+        "pictures.mjs" => vec![pictures.as_str()],
+        _ => context.words.iter().map(String::as_str).collect(),
+    };
     let log = Task::new(context, "node")
-        .arg(sources.join("suite.mjs"))
-        .args(&context.words.iter().map(String::as_str).collect::<Vec<_>>())
+        .arg(sources.join(program))
+        .args(&words)
         .directory(&work)
         .env("ORRERY_BINARY", context.target.join(profile).join("orrery"))
         .env("ORRERY_CHROMIUM", &browser)

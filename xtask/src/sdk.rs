@@ -5,8 +5,8 @@
 //! below `target/sdk/<language>` and runs it twice. A language whose toolchain is absent is skipped with a line that
 //! says so.
 //!
-//! `tests/sdk/old` has the clients of 2015 to 2020 that are still in use, as programs of the same kind. Some of them know
-//! one of the two schemes only.
+//! `tests/sdk/old` has the clients of 2015 to 2020 that are still in use, as programs of the same kind. Some of them
+//! know one of the two schemes only.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -121,6 +121,36 @@ const LANGUAGES: &[Language] = &[
         suite: suite_javascript,
     },
     Language {
+        name: "gremlin/go",
+        tools: &[("go", "version")],
+        schemes: BOTH,
+        prepare: prepare_go,
+        suite: |context, place| Ok(Task::new(context, place.work.join("suite"))),
+    },
+    Language {
+        name: "mongo/mongoose",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_javascript,
+        suite: suite_javascript,
+    },
+    Language {
+        name: "mongo/go",
+        tools: &[("go", "version")],
+        schemes: BOTH,
+        prepare: prepare_go,
+        suite: |context, place| Ok(Task::new(context, place.work.join("suite"))),
+    },
+    Language { name: "gremlin/java", tools: JAVA, schemes: BOTH, prepare: prepare_java, suite: suite_java },
+    Language { name: "mongo/java", tools: JAVA, schemes: BOTH, prepare: prepare_java, suite: suite_java },
+    Language {
+        name: "mongo/python",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
         name: "old/python",
         tools: PYTHON,
         schemes: BOTH,
@@ -171,6 +201,27 @@ const LANGUAGES: &[Language] = &[
     },
     Language {
         name: "old/storage-tables-java",
+        tools: JAVA,
+        schemes: BOTH,
+        prepare: prepare_java,
+        suite: suite_java,
+    },
+    Language {
+        name: "old/gremlin-python",
+        tools: PYTHON,
+        schemes: BOTH,
+        prepare: prepare_python,
+        suite: suite_python,
+    },
+    Language {
+        name: "old/gremlin-javascript",
+        tools: NODE,
+        schemes: BOTH,
+        prepare: prepare_javascript,
+        suite: suite_javascript,
+    },
+    Language {
+        name: "old/gremlin-java",
         tools: JAVA,
         schemes: BOTH,
         prepare: prepare_java,

@@ -168,8 +168,8 @@ fn doc(context: &Context) -> Result<Outcome> {
 /// tests mostly the other. Cargo locks each profile by itself, so neither waits for the other.
 const BUILT_BESIDE: &str = "test";
 
-/// Begins the build that `build` then waits for, with a lower priority than the tests have. Whatever goes wrong here goes
-/// wrong again, and is shown, in that step.
+/// Begins the build that `build` then waits for, with a lower priority than the tests have. Whatever goes wrong here
+/// goes wrong again, and is shown, in that step.
 fn build_ahead(context: &Context) -> Option<Leashed> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let log = std::fs::File::create(context.target.join("build-ahead.log")).ok()?;
@@ -198,7 +198,9 @@ fn crash(context: &Context) -> Result<Outcome> {
     let (profile, _) = context.profile();
     // The tests themselves stay debug builds, which the step before has made; what they kill is the real thing.
     let mut figures = Vec::new();
-    for (test, rounds) in [("crash", CRASH_ROUNDS), ("split_crash", SPLIT_CRASH_ROUNDS)] {
+    for (test, rounds) in
+        [("crash", CRASH_ROUNDS), ("split_crash", SPLIT_CRASH_ROUNDS), ("graph_crash", SPLIT_CRASH_ROUNDS)]
+    {
         let log = Task::cargo(context, &["test", "--package", "orrery", "--test", test, "--", "--nocapture"])
             .env("ORRERY_CRASH_ROUNDS", rounds)
             .env("ORRERY_CRASH_BINARY", context.target.join(profile).join("orrery"))

@@ -1,5 +1,5 @@
-//! What no compiler checks: files of a size that one reads in a sitting, each saying at its top what it is; decisions in
-//! one form; no notes to self; nothing that belongs to the machine it was written on.
+//! What no compiler checks: files of a size that one reads in a sitting, each saying at its top what it is; decisions
+//! in one form; no notes to self; nothing that belongs to the machine it was written on.
 //!
 //! The files are those that git knows or would take (`git ls-files`), so build output and what `.gitignore` names are
 //! not looked at.
@@ -13,6 +13,8 @@ use crate::Context;
 use crate::steps::Outcome;
 
 const LINES_MAX: usize = 700;
+/// Columns of a comment; rustfmt sees to the code.
+const COMMENT_COLUMNS_MAX: usize = 120;
 /// Nothing in a source tree needs more; data of this size is generated or fetched.
 const FILE_BYTES_MAX: u64 = 1_000_000;
 /// Problems that are printed; the rest is only counted.
@@ -88,6 +90,12 @@ pub fn run(context: &Context) -> Result<Outcome> {
     bail!("{} things are not tidy:\n  {shown}", problems.len());
 }
 
+fn is_wide_comment(line: &str) -> bool {
+    line.len() > COMMENT_COLUMNS_MAX
+        && line.trim_start().starts_with("//")
+        && line.chars().count() > COMMENT_COLUMNS_MAX
+}
+
 /// The parts that every decision has, in their order; `docs/adr/README.md` shows the form.
 const DECISION_PARTS: &[&str] = &["# ", "Status: ", "## Context", "## Decision", "## Consequences"];
 
@@ -135,6 +143,9 @@ fn find_problems(name: &str, text: &str, problems: &mut Vec<String>) {
         }
         if line.starts_with(concat!("<<<<", "<<< ")) || line.starts_with(concat!(">>>>", ">>> ")) {
             report("a merge was left unfinished");
+        }
+        if ending == "rs" && is_wide_comment(line) {
+            report(&format!("a comment of more than {COMMENT_COLUMNS_MAX} columns"));
         }
         if line.ends_with([' ', '\t']) && code {
             report("blanks at the end of the line");
@@ -185,6 +196,14 @@ mod tests {
         check("a.js", &"x\n".repeat(LINES_MAX), 0);
         check("a.js", &"x\n".repeat(LINES_MAX + 1), 1);
         check("a.json", &"x\n".repeat(LINES_MAX + 1), 0);
+    }
+
+    #[test]
+    fn comments_are_no_wider_than_they_may_be() {
+        let comment = |columns: usize| format!("//! x\n    // {}\n", "…".repeat(columns - 7));
+        check("a.rs", &comment(COMMENT_COLUMNS_MAX), 0);
+        check("a.rs", &comment(COMMENT_COLUMNS_MAX + 1), 1);
+        check("a.rs", &format!("//! x\n\"{}\"\n", "x".repeat(200)), 0);
     }
 
     #[test]

@@ -6,7 +6,8 @@ const INTRODUCTION: &str = "\
 # The Gremlin API
 
 Graphs are served over WebSocket on a port of their own, `--gremlin-listen`, 8901 by default, and on the shared port too, on any path, plain and
-with TLS. A graph is a container; the user name says which, the password is a key of the account or a resource token:
+with TLS. A graph is a container; the user name says which, the password is a key of the account, a resource token, or a signature of a key
+(`type=master&ver=1.0&date=DATE&sig=…` of `gremlin\\ncolls\\ndbs/D/colls/C\\ndate\\n\\n`, as the portal's):
 
     url ws://localhost:8901/    user name /dbs/DATABASE/colls/CONTAINER    password KEY
 
@@ -24,6 +25,7 @@ This page is made from the table of steps in `crates/gremlin` by `cargo xtask do
 | GraphSON 2 and `application/json` | plain JSON, as Cosmos DB sends it; with `--gremlin-results typed` GraphSON 2 has its types |
 | scripts | `eval` with bindings; several statements; no closures |
 | bytecode | every language's own traversal API; Cosmos DB takes scripts only |
+| trees in GraphBinary | maps of maps for TinkerPop's drivers for Python, JavaScript, Go and .NET, which cannot read trees; trees for all others |
 | sessions, transactions | requests of a session run like others; `tx()` is refused: every write is durable by itself |
 | answers | frames of 64 results (`batchSize`), code 206 and at last 200; `x-ms-status-code`, charges and times in each |
 
@@ -42,11 +44,15 @@ Where Orrery differs from Cosmos DB on purpose:
 |---|---|
 | bytecode, GraphSON 3 and GraphBinary are taken | every driver works as it comes |
 | steps of TinkerPop beyond Cosmos DB's | see below |
-| dates, UUIDs, binaries and lists are values of properties | SQL shows them as `{\"$date\":...}`, `{\"$binary\":...}` and arrays |
+| dates, UUIDs, binaries, lists and sets are values of properties | SQL shows them as `{\"$date\":...}`, `{\"$binary\":...}`, arrays and `{\"$set\":[...]}` |
+| a list of two that is bound, or comes in bytecode, is `[partition key, id]`; if nothing is there, it is two ids | TinkerPop's drivers send lists of ids; in a script `V(['a','ann'])` is the pair alone |
 | int, long and double come back as what they were written as; what SQL has written is an int where it fits | drivers with types tell them apart |
 
-Limits: scripts 64 KB, messages 4 MB, 64 requests at a time on a connection, 1,000 bindings, 256 MB of memory for one traversal, and
-`--request-timeout`.
+Limits: scripts 64 KB, messages 4 MB, 64 requests at a time on a connection, 1,000 bindings, 400 steps in a row, `--gremlin-memory` for one traversal (256 MB), and
+`--request-timeout`, which `evaluationTimeout` of a request can shorten.
+
+Tried in every test run, unmodified: gremlinpython, gremlin-javascript, gremlin-driver for Java and gremlin-go of TinkerPop 3.8, and the 3.4.13 of the
+first three, which Cosmos DB's documentation pins.
 
 ";
 

@@ -1,7 +1,8 @@
 //! Who a connection speaks for, and what of a graph that opens.
 //!
-//! A password is a key of the account, compared in constant time, or a resource token that the NoSQL API has handed out. A token is
-//! looked at with every request: its time may be over, and what it grants may be gone.
+//! A password is a key of the account, compared in constant time, a signature that a key has made, or a resource
+//! token that the NoSQL API has handed out. A token is looked at with every request: its time may be over, and what
+//! it grants may be gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::errors::Failure;
 use crate::sasl::Credentials;
+use crate::signed_password::{SigningKeys, is_signature};
 
 /// Whom a connection speaks for, and of which graph.
 #[derive(Clone)]
@@ -42,18 +44,24 @@ pub struct Permitted {
 
 pub struct Authorizer {
     keys: AccountKeys,
+    signing: SigningKeys,
     tokens: ResourceTokens,
 }
 
 impl Authorizer {
     pub fn new(keys: AccountKeys, account: u32, skew_s: u64) -> Authorizer {
         let tokens = ResourceTokens::new(&keys, account, skew_s);
-        Authorizer { keys, tokens }
+        let signing = SigningKeys::new(&keys, skew_s);
+        Authorizer { keys, signing, tokens }
     }
 
     /// Who says so; an error when that is not true.
     pub fn recognise(&self, credentials: &Credentials, now_ms: u64) -> Result<Identity, Failure> {
-        let proof = self.proof(&credentials.password, now_ms).ok_or_else(Failure::unauthorized)?;
+        let proof = match is_signature(&credentials.password) {
+            true => self.signing.signer(credentials, now_ms).map(Proof::Key),
+            false => self.proof(&credentials.password, now_ms),
+        };
+        let proof = proof.ok_or_else(Failure::unauthorized)?;
         Ok(Identity {
             database: credentials.database.as_str().into(),
             container: credentials.container.as_str().into(),

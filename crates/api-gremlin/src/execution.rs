@@ -4,8 +4,8 @@
 //! script | bytecode ── parse ── graph of the caller ── execute ── results ── frames of 64: 206 … 206, 200
 //! ```
 //!
-//! Frames go out while the traversal runs. A client that does not read holds up its own traversal, which waits as long as its
-//! time lasts; nothing but the frames in between is kept for it.
+//! Frames go out while the traversal runs. A client that does not read holds up its own traversal, which waits as
+//! long as its time lasts; nothing but the frames in between is kept for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

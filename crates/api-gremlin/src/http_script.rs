@@ -104,7 +104,7 @@ fn respond(body: Vec<u8>, status: u16, format: Format) -> Response<Bytes> {
         Format::Untyped => "application/json",
         Format::GraphSon2 => "application/vnd.gremlin-v2.0+json",
         Format::GraphSon3 => "application/vnd.gremlin-v3.0+json",
-        Format::GraphBinary1 => "application/vnd.graphbinary-v1.0",
+        Format::GraphBinary1 { .. } => "application/vnd.graphbinary-v1.0",
     };
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if status == 401 {

@@ -1,8 +1,9 @@
 //! The Gremlin API of Cosmos DB: decode a request, run it over a container, encode the answer.
 //!
-//! [`GremlinService`] is a stream api, for WebSocket connections on any path, and an HTTP api, for scripts that come by themselves. A
-//! graph is a container, vertices and edges are items in the form that Cosmos DB gives them: whatever works on items works on them. What a
-//! traversal means is in `orrery-gremlin`; here is the wire, and the graph that it runs over.
+//! [`GremlinService`] is a stream api, for WebSocket connections on any path, and an HTTP api, for scripts that come
+//! by themselves. A graph is a container, vertices and edges are items in the form that Cosmos DB gives them:
+//! whatever works on items works on them. What a traversal means is in `orrery-gremlin`; here is the wire, and the
+//! graph that it runs over.
 //!
 //! ```text
 //! websocket ─ message ─ graphson | graphbinary ─ sasl ─ access ─ execution ─ orrery_gremlin ─ graph ─ engine
@@ -23,6 +24,7 @@ mod http_script;
 mod message;
 mod sasl;
 mod service;
+mod signed_password;
 mod upgrade;
 mod websocket;
 

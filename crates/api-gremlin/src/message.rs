@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::config::Results;
 use crate::errors::Failure;
-use crate::graphbinary::{Reader, write_string, write_value};
+use crate::graphbinary::{Reader, trees_as_maps, write_string, write_value};
 use crate::graphson::{self, ReadError, Typed, push, push_string, separated, write_untyped};
 
 /// The first byte of messages in GraphBinary 1.
@@ -29,7 +29,10 @@ pub enum Format {
     Untyped,
     GraphSon2,
     GraphSon3,
-    GraphBinary1,
+    GraphBinary1 {
+        /// Whether the driver can read trees; TinkerPop's own for Python, JavaScript, Go and .NET cannot, and get maps.
+        trees: bool,
+    },
 }
 
 impl Format {
@@ -48,7 +51,7 @@ impl Format {
                 Results::Typed => Format::GraphSon2,
             },
             "application/vnd.gremlin-v3.0+json" => Format::GraphSon3,
-            "application/vnd.graphbinary-v1.0" => Format::GraphBinary1,
+            "application/vnd.graphbinary-v1.0" => Format::GraphBinary1 { trees: true },
             _ => return None,
         })
     }
@@ -61,8 +64,20 @@ impl Format {
         }
     }
 
+    /// The same for a driver that names itself like this when it connects.
+    pub fn for_driver(self, name: &str) -> Format {
+        const WITHOUT_TREES: [&str; 4] =
+            ["Gremlin-Python.", "Gremlin-Javascript.", "Gremlin-Go.", "Gremlin-Dotnet."];
+        let name = name.to_ascii_lowercase();
+        let lacks = |driver: &&str| name.contains(&driver.to_ascii_lowercase());
+        match self {
+            Format::GraphBinary1 { .. } => Format::GraphBinary1 { trees: !WITHOUT_TREES.iter().any(lacks) },
+            other => other,
+        }
+    }
+
     pub fn is_binary(self) -> bool {
-        self == Format::GraphBinary1
+        matches!(self, Format::GraphBinary1 { .. })
     }
 
     /// Appends a result.
@@ -71,7 +86,8 @@ impl Format {
             Format::Untyped => write_untyped(value, out),
             Format::GraphSon2 => Typed { third: false }.write(value, out),
             Format::GraphSon3 => Typed { third: true }.write(value, out),
-            Format::GraphBinary1 => write_value(value, out),
+            Format::GraphBinary1 { trees: true } => write_value(value, out),
+            Format::GraphBinary1 { trees: false } => write_value(&trees_as_maps(value), out),
         }
     }
 }
@@ -120,7 +136,7 @@ pub fn read_binary(frame: &[u8], results: Results) -> Result<Request, Unreadable
     };
     let mime = std::str::from_utf8(mime).unwrap_or_default();
     match Format::of_mime(mime, results) {
-        Some(Format::GraphBinary1) => read_graphbinary(body),
+        Some(Format::GraphBinary1 { .. }) => read_graphbinary(body),
         Some(format) => read_json(body, format),
         None => {
             let shown: String = mime.chars().take(MIME_BYTES_MAX).collect();
@@ -158,7 +174,7 @@ pub fn read_json(body: &[u8], format: Format) -> Result<Request, Unreadable> {
 }
 
 fn read_graphbinary(body: &[u8]) -> Result<Request, Unreadable> {
-    let format = Format::GraphBinary1;
+    let format = Format::GraphBinary1 { trees: true };
     let mut reader = Reader::new(body);
     let mut id = None;
     let read = (|| {
@@ -202,7 +218,7 @@ impl Response<'_> {
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.data.len() + self.message.len() + 768);
         match self.format {
-            Format::GraphBinary1 => self.write_binary(&mut out),
+            Format::GraphBinary1 { .. } => self.write_binary(&mut out),
             _ => self.write_json(&mut out),
         }
         out

@@ -1,7 +1,7 @@
 //! The credentials of a connection: SASL PLAIN, whose user is a graph and whose password is a key or a resource token.
 //!
 //! ```text
-//! base64( 0x00  /dbs/shop/colls/people  0x00  key | type=resource&ver=1&sig=… )
+//! base64( 0x00  /dbs/shop/colls/people  0x00  key | type=resource&ver=1&sig=… | type=master&ver=1.0&date=…&sig=… )
 //! ```
 
 use base64::Engine as _;

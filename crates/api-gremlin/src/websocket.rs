@@ -6,8 +6,8 @@
 //!                  └─ eval, bytecode ── a task each ── frames ── queue ── written by the connection
 //! ```
 //!
-//! What a connection keeps is bounded: requests in flight, requests that wait for credentials, frames that wait to be written. A
-//! connection that ends takes its traversals with it.
+//! What a connection keeps is bounded: requests in flight, requests that wait for credentials, frames that wait to be
+//! written. A connection that ends takes its traversals with it.
 
 use std::io;
 use std::sync::Arc;
@@ -46,11 +46,17 @@ const KEPT_MAX: usize = 32;
 const FRAMES_MAX: usize = 8;
 /// A frame ends with the result that crosses this.
 const FRAME_BYTES: usize = 256 * 1024;
+/// Of what a client calls itself.
+const DRIVER_CHARS_MAX: usize = 200;
 /// How long a traversal waits before it looks again whether there is room for its frame.
 const FULL_PAUSE: Duration = Duration::from_millis(2);
 
 /// Refuses an opening handshake that comes from where nothing should come from.
-struct Doorkeeper<'c>(&'c Core);
+struct Doorkeeper<'c> {
+    core: &'c Core,
+    /// What the client calls itself.
+    driver: &'c mut String,
+}
 
 impl Callback for Doorkeeper<'_> {
     fn on_request(
@@ -58,16 +64,14 @@ impl Callback for Doorkeeper<'_> {
         request: &Upgrade,
         response: UpgradeResponse,
     ) -> Result<UpgradeResponse, ErrorResponse> {
-        let check = &self.0.config.hosts;
+        let check = &self.core.config.hosts;
+        if let Some(name) = request.headers().get(header::USER_AGENT).and_then(|name| name.to_str().ok()) {
+            self.driver.extend(name.chars().take(DRIVER_CHARS_MAX));
+        }
         let mut verdict = check(request.headers(), request.uri());
         // Browsers let any page open any WebSocket, and say which page it was.
-        if let Some(origin) = request.headers().get(header::ORIGIN) {
-            let name = origin.to_str().unwrap_or("null");
-            let name = name.split_once("://").map_or(name, |(_, name)| name);
-            let mut headers = HeaderMap::new();
-            let value = HeaderValue::from_str(name).unwrap_or(HeaderValue::from_static("null"));
-            headers.insert(header::HOST, value);
-            verdict = verdict.and_then(|()| check(&headers, &http::Uri::from_static("/")));
+        if !is_own_page(request.headers()) {
+            verdict = verdict.and_then(|()| check(&foreign(), &http::Uri::from_static("/")));
         }
         match verdict {
             Ok(()) => Ok(response),
@@ -79,6 +83,20 @@ impl Callback for Doorkeeper<'_> {
             }
         }
     }
+}
+
+/// Whether no page asks, or one of this very server: the same name and the same port. Pages of other ports of a
+/// machine are other people's.
+fn is_own_page(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    origin.zip(host).is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host))
+}
+
+/// A request by a name that nobody has: refused where names are checked at all.
+fn foreign() -> HeaderMap {
+    HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("page.invalid"))])
 }
 
 pub async fn serve(
@@ -93,11 +111,14 @@ pub async fn serve(
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
-    let accepted = tokio_tungstenite::accept_hdr_async_with_config(stream, Doorkeeper(&core), Some(config));
+    let mut driver = String::new();
+    let doorkeeper = Doorkeeper { core: &core, driver: &mut driver };
+    let accepted = tokio_tungstenite::accept_hdr_async_with_config(stream, doorkeeper, Some(config));
     let mut socket = accepted.await.map_err(io::Error::other)?;
     let (sender, mut frames) = mpsc::channel(FRAMES_MAX);
     let mut session = Session {
         core,
+        driver,
         identity: None,
         kept: Vec::new(),
         challenged: false,
@@ -178,6 +199,8 @@ impl Drop for Gone {
 
 struct Session {
     core: Arc<Core>,
+    /// What the client calls itself.
+    driver: String,
     identity: Option<Identity>,
     kept: Vec<Request>,
     challenged: bool,
@@ -192,7 +215,7 @@ impl Session {
     /// Takes a message; gives what is to be answered at once.
     fn take(&mut self, read: Result<Request, Unreadable>) -> Vec<Message> {
         let request = match read {
-            Ok(request) => request,
+            Ok(request) => Request { format: request.format.for_driver(&self.driver), ..request },
             Err(Unreadable { id, format, failure }) => {
                 self.log("gremlin_malformed", failure.http_status());
                 return vec![Message::binary(refusal(&self.core, id, format, &failure))];
@@ -326,6 +349,30 @@ impl Outlet for Queue {
                     out = back;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_this_server_alone_open_sockets() {
+        let own = |pairs: &[(&'static str, &str)]| {
+            let pairs = pairs.iter().map(|(name, value)| {
+                (http::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+            });
+            is_own_page(&HeaderMap::from_iter(pairs))
+        };
+        let host = ("host", "localhost:8081");
+        assert!(own(&[host]), "no page at all");
+        assert!(own(&[host, ("origin", "http://localhost:8081")]));
+        assert!(own(&[host, ("origin", "https://LOCALHOST:8081")]));
+        for other in
+            ["http://localhost:3000", "http://localhost", "http://evil.example:8081", "null", "file://"]
+        {
+            assert!(!own(&[host, ("origin", other)]), "{other}");
         }
     }
 }

@@ -83,9 +83,13 @@ actions! {
     StartSplit = "start_split", writes, Keys;
     ReadPartitions = "read_partitions", reads, Keys;
     ReadIdentity = "read_identity", reads, Account;
+    CheckQuery = "check_query", reads, Account;
     ReadFaults = "read_faults", reads, Keys;
     ReplaceFaults = "replace_faults", writes, Keys;
     ClearFaults = "clear_faults", writes, Keys;
+    ReadClock = "read_clock", reads, Keys;
+    MoveClock = "move_clock", writes, Keys;
+    ResetAccount = "reset_account", writes, Keys;
     ListUsers = "list_users", reads, Keys;
     QueryUsers = "query_users", reads, Keys;
     CreateUser = "create_user", writes, Keys;
@@ -196,9 +200,13 @@ pub fn decide_as(resource: Resource, method: &Method, meaning: Post, changes: bo
         (Resource::Splits, &Method::POST) => Some(Action::StartSplit),
         (Resource::Partitions, &Method::GET) => Some(Action::ReadPartitions),
         (Resource::Identity, &Method::GET) => Some(Action::ReadIdentity),
+        (Resource::QueryCheck, &Method::POST) => Some(Action::CheckQuery),
         (Resource::Faults, &Method::GET) => Some(Action::ReadFaults),
         (Resource::Faults, &Method::PUT) => Some(Action::ReplaceFaults),
         (Resource::Faults, &Method::DELETE) => Some(Action::ClearFaults),
+        (Resource::Clock, &Method::GET) => Some(Action::ReadClock),
+        (Resource::Clock, &Method::POST) => Some(Action::MoveClock),
+        (Resource::Reset, &Method::POST) => Some(Action::ResetAccount),
         (Resource::Users, &Method::GET) => Some(Action::ListUsers),
         (Resource::Users, &Method::POST) => post(&|meaning| match meaning {
             Post::Query => Some(Action::QueryUsers),
@@ -263,8 +271,8 @@ pub fn is_query(headers: &HeaderMap) -> bool {
     meaning_of_post(headers) == Post::Query
 }
 
-/// Whether a request may have much to do or to say: everything but reading and writing single items and resources. Told by
-/// verb, path and headers alone, before anything is decoded.
+/// Whether a request may have much to do or to say: everything but reading and writing single items and resources.
+/// Told by verb, path and headers alone, before anything is decoded.
 pub fn may_take_long(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let steps = steps(path);
     match *method {

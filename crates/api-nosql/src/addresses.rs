@@ -3,13 +3,14 @@
 //! ```text
 //! GET /addresses/?$resolveFor=dbs                                          the catalog, range `M`
 //! GET /addresses/?$resolveFor=dbs/{rid}/colls/{rid}/docs&$partitionKeyRangeIds=0,1
-//! {"_rid":"…","Addresss":[{"isPrimary":true,"protocol":"rntbd","physcialUri":"rntbd://HOST:PORT/apps/…/",…},…],"_count":8}
+//! {"_rid":"…","Addresss":[{"isPrimary":true,"protocol":"rntbd","physcialUri":"rntbd://HOST:PORT/apps/…/"},…],…}
 //! ```
 //!
-//! Every range has four replicas by name, as on the service: clients compare the number with what the account promises, and
-//! with fewer they would ask again all the time. All of them are this server, on the host and port that the client used for
-//! this request: that is what it can reach and what the certificate names. The path of an address comes back in every
-//! request; it says which range the client believes it asks. A range of another node would have that node's address here.
+//! Every range has four replicas by name, as on the service: clients compare the number with what the account
+//! promises, and with fewer they would ask again all the time. All of them are this server, on the host and port that
+//! the client used for this request: that is what it can reach and what the certificate names. The path of an address
+//! comes back in every request; it says which range the client believes it asks. A range of another node would have
+//! that node's address here.
 //!
 //! There is nothing to refresh: addresses are made from the present map.
 

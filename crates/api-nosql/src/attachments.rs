@@ -1,11 +1,11 @@
 //! Attachments of an item: create, upsert, read, list, query, replace, delete. Their media: `media`.
 //!
-//! The service retired them; clients of 2015 to 2019 still have them. An attachment is a small JSON object with a content
-//! type and a link to its media. Either the client says where those are, or it posts the media themselves, with their type
-//! and a name in the headers (`Content-Type`, `Slug`), and the link leads here.
+//! The service retired them; clients of 2015 to 2019 still have them. An attachment is a small JSON object with a
+//! content type and a link to its media. Either the client says where those are, or it posts the media themselves,
+//! with their type and a name in the headers (`Content-Type`, `Slug`), and the link leads here.
 //!
 //! ```text
-//! {"id":"photo","contentType":"image/png","media":"/media/AAAAAYAAAAIFAAAAAAAAAAEAAAAB","_rid":…,"_ts":…,"_self":…,"_etag":…}
+//! {"id":"photo","contentType":"image/png","media":"/media/AAAAAYAAAAIFAAAAAAAAAAEAAAAB","_rid":…,"_ts":…,…}
 //! ```
 
 use http::StatusCode;

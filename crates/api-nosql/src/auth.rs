@@ -68,6 +68,8 @@ pub struct Claim<'a> {
     pub path: &'a Path<'a>,
     pub fields: Fields<'a>,
     pub now_ms: u64,
+    /// How much of that is no time of the machine: dates of signatures are.
+    pub moved_ms: u64,
 }
 
 impl Authorizer {
@@ -136,7 +138,7 @@ impl Authorizer {
         }
         let given = &given[..SIGNATURE_BYTES];
         let slot = self.signer_of(given, claim, &dates).ok_or_else(|| wrong_signature(claim, &dates))?;
-        self.check_date(&dates, claim.now_ms)?;
+        self.check_date(&dates, claim.now_ms.saturating_sub(claim.moved_ms))?;
         Ok(Principal::Key(slot))
     }
 
@@ -186,8 +188,8 @@ impl Authorizer {
     }
 }
 
-/// Text with its escapes (`%3D`) resolved, as far as they are any; `None` when they make no UTF-8. Never `+` to space: a
-/// signature may hold a plus sign that its client did not encode.
+/// Text with its escapes (`%3D`) resolved, as far as they are any; `None` when they make no UTF-8. Never `+` to
+/// space: a signature may hold a plus sign that its client did not encode.
 fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let mut rest = text.as_bytes();
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! How far a partition is, without anything of what it holds: what clients of the direct protocol ask replicas when two of
-//! them have not told the same, until enough of them have come as far as the furthest.
+//! How far a partition is, without anything of what it holds: what clients of the direct protocol ask replicas when
+//! two of them have not told the same, until enough of them have come as far as the furthest.
 //!
 //! All replicas of a partition are its one owner here, so the first answer is always far enough; no request waits.
 

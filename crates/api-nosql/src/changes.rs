@@ -1,18 +1,18 @@
-//! The change feed: which items have changed since a point, in the order of the changes; each once at its latest version,
-//! or (all versions and deletes) every change by itself.
+//! The change feed: which items have changed since a point, in the order of the changes; each once at its latest
+//! version, or (all versions and deletes) every change by itself.
 //!
 //! ```text
 //! A-IM: Incremental Feed                     from the beginning        If-None-Match: "43"   after change 43
 //! If-None-Match: *                           from now on               If-Modified-Since     from that second
 //! ```
 //!
-//! All versions and deletes (`A-IM: Full-Fidelity Feed`) are there for containers whose `changeFeedPolicy` keeps them, and
-//! can be read from now on or from a continuation.
+//! All versions and deletes (`A-IM: Full-Fidelity Feed`) are there for containers whose `changeFeedPolicy` keeps
+//! them, and can be read from now on or from a continuation.
 //!
 //! The answer's etag is where to go on, also when there was nothing and the status is 304. Inside one partition it is
 //! the number of a change, `"43"`, as on the service. A scope of several partitions has a position in each: then the
-//! etag lists them, `"0:43,1:12"`. A partition that the page did not reach is not listed, and begins next time where the
-//! request's own starting point says.
+//! etag lists them, `"0:43,1:12"`. A partition that the page did not reach is not listed, and begins next time where
+//! the request's own starting point says.
 //!
 //! A partition that came from others begins where the client was in them: items keep the numbers of their changes. Of
 //! two that were merged, the earlier position counts; what the client has seen of the other comes again.

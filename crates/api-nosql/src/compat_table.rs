@@ -36,7 +36,7 @@ const fn line(
     Support { route, verb, what, state, note }
 }
 
-use SupportLevel::{Partial, Supported};
+use SupportLevel::Supported;
 
 #[rustfmt::skip]
 pub const SUPPORT: &[Support] = &[
@@ -54,7 +54,7 @@ pub const SUPPORT: &[Support] = &[
     line("/dbs/{db}/colls/{coll}/docs", "GET", "change feed (A-IM: Incremental Feed)", Supported, "latest version of each item"),
     line("/dbs/{db}/colls/{coll}/docs", "GET", "change feed (A-IM: Full-Fidelity Feed)", Supported, "all versions and deletes, where the container's changeFeedPolicy keeps them; its member previousImages (boolean, this server's own) asks for replaced versions too"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "create or upsert an item", Supported, ""),
-    line("/dbs/{db}/colls/{coll}/docs", "POST", "batch and bulk", Partial, "JSON form; the binary form of the .NET client is absent"),
+    line("/dbs/{db}/colls/{coll}/docs", "POST", "batch and bulk", Supported, "as JSON, or as rows (HybridRow), which is what .NET sends"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "query", Supported, "from the index; the README of this folder names the searches that read items"),
     line("/dbs/{db}/colls/{coll}/docs", "POST", "query plan", Supported, ""),
     line("/dbs/{db}/colls/{coll}/docs/{item}", "GET", "read an item", Supported, ""),
@@ -90,7 +90,10 @@ pub const SUPPORT: &[Support] = &[
     line("/offers/{rid}", "PUT", "replace an offer", Supported, "manual, autoscale, and the headers that switch between them"),
     line("/_orrery/partitions", "GET", "what physical partitions hold and spend, their hottest and largest keys", Supported, "this server's own; see `orrery partitions`"),
     line("/_orrery/whoami", "GET", "who asks, and the limits of the account", Supported, "this server's own"),
+    line("/_orrery/check", "POST", "what is wrong with the text of a query, and where, without running it", Supported, "this server's own"),
     line("/_orrery/faults", "GET, PUT, DELETE", "fault rules for tests", Supported, "this server's own; see `orrery faults`"),
+    line("/_orrery/clock", "GET, POST", "the clock of the server, which tests may move forward", Supported, "this server's own; needs `--test-controls on`"),
+    line("/_orrery/reset", "POST", "delete all databases", Supported, "this server's own; needs `--test-controls on`"),
     line("/dbs", "HEAD", "how far the catalog is", Supported, "what clients in direct mode ask"),
     line("/dbs/{db}/colls/{coll}", "HEAD", "how far a partition is", Supported, "what clients in direct mode ask"),
     line("/addresses", "GET", "replica addresses", Supported, "for direct mode, see rntbd.md; off with --direct-mode off"),

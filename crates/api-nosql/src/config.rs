@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use orrery_api::EMULATOR_KEY;
 use orrery_budget::MemoryPool;
 pub use orrery_engine::AccountKeys;
 use orrery_engine::ConsistencyLevel;
-
-/// The well-known key of the vendor's emulator, in its base64 form. It is a convention for development, not a secret.
-pub const EMULATOR_KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 /// How far the date of a request may be from the server's clock, unless the configuration says otherwise.
 pub const CLOCK_SKEW_S_DEFAULT: u64 = 900;

@@ -135,8 +135,8 @@ fn position(context: &Context<'_>) -> At {
     At::container(context.catalog_at().lsn)
 }
 
-/// The canonical definition and the system properties, in the service's member order. Clients that know containers without
-/// a key see them so.
+/// The canonical definition and the system properties, in the service's member order. Clients that know containers
+/// without a key see them so.
 fn json(context: &Context<'_>, container: &Container, statistics: Option<&[u8]>) -> Vec<u8> {
     let definition = container.definition();
     let mut shown = Cow::Borrowed(&definition.json);

@@ -42,7 +42,8 @@ fn is_bare(text: &str) -> bool {
     (text.starts_with("-RID:~") || text.starts_with("+RID:~")) && text.contains("#RT:")
 }
 
-/// The longest continuation that the client takes. The service's own unit is a kilobyte, and clients name small numbers.
+/// The longest continuation that the client takes. The service's own unit is a kilobyte, and clients name small
+/// numbers.
 pub fn bytes_max(context: &Context<'_>) -> usize {
     let limit_kb = context.text(CONTINUATION_LIMIT).and_then(|text| text.trim().parse::<usize>().ok());
     limit_kb.filter(|limit| *limit > 0).map_or(TOKEN_BYTES_MAX, |limit| limit.saturating_mul(1024))

@@ -1,5 +1,5 @@
-//! Client encryption keys: create, read, list, query, replace. Clients that encrypt what they store (Always Encrypted) keep
-//! their wrapped keys here; the server stores what it is given and could not unwrap it.
+//! Client encryption keys: create, read, list, query, replace. Clients that encrypt what they store (Always
+//! Encrypted) keep their wrapped keys here; the server stores what it is given and could not unwrap it.
 
 use std::sync::Arc;
 

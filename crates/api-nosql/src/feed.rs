@@ -39,8 +39,8 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     if is_short(&target, &scope, page.max_items) { read() } else { context.lengthy(read) }
 }
 
-/// Whether a page is likely to be read in less time than it takes to hand it over: of one logical partition, and small if its
-/// items are not much larger than others.
+/// Whether a page is likely to be read in less time than it takes to hand it over: of one logical partition, and
+/// small if its items are not much larger than others.
 fn is_short(target: &Target, scope: &Scope, items_max: usize) -> bool {
     let (Scope::Key(_), Some(item_bytes)) = (scope, target.container.item_bytes_about(scope)) else {
         return false;

@@ -1,8 +1,8 @@
 //! What a request says beside its path and its body, whichever protocol brought it.
 //!
-//! Over HTTP these are headers. Over the direct protocol they are typed tokens, of which those that handlers ask for are
-//! given under the names of the headers that they stand for (`rntbd::request`), as slices of the frame. Handlers see one
-//! of both and cannot tell which.
+//! Over HTTP these are headers. Over the direct protocol they are typed tokens, of which those that handlers ask for
+//! are given under the names of the headers that they stand for (`rntbd::request`), as slices of the frame. Handlers
+//! see one of both and cannot tell which.
 
 use std::borrow::Cow;
 

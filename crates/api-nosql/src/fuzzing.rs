@@ -10,6 +10,34 @@ pub fn binary_json(body: &[u8]) -> Option<Vec<u8>> {
     binary_json::to_text(body).ok()
 }
 
+/// JSON text in the binary form.
+pub fn to_binary_json(text: &[u8]) -> Option<Vec<u8>> {
+    binary_json::from_text(text, binary_json::Features { uint64: true })
+}
+
+/// Bytes as a batch in rows, and as a row of each schema in a stream whose checksums are right.
+pub fn rows(bytes: &[u8]) {
+    use crate::hybrid_row::{Writer, read, records, schemas};
+    let known = [&schemas::SEGMENT, &schemas::RECORD, &schemas::OPERATION, &schemas::RESULT];
+    let each = |stream: &[u8]| {
+        for row in records(stream, orrery_engine::BATCH_OPERATIONS_MAX).unwrap_or_default() {
+            for schema in known {
+                let _ = read(schema, row);
+            }
+        }
+    };
+    each(bytes);
+    for schema in known {
+        let mut stream = Writer::with_capacity(bytes.len());
+        stream.record(|out| {
+            out.push(0x81);
+            out.extend_from_slice(&schema.id.to_le_bytes());
+            out.extend_from_slice(bytes);
+        });
+        each(&stream.finish());
+    }
+}
+
 /// Everything that is read from texts of headers, without a request around it.
 pub fn texts(text: &str) {
     let _ = session::parse(text);

@@ -1,8 +1,9 @@
 //! What the `x-ms-version` of a request says about its client: the one place that compares protocol versions.
 //!
-//! Versions are dates. Clients of 2015 to 2018 know containers without a partition key, where the system has chosen one
-//! since, and session tokens that are one number for each range. They are answered in the form of their time; the data is
-//! the same for everyone. A request without a version, or with one that is no date, comes from a client of today.
+//! Versions are dates. Clients of 2015 to 2018 know containers without a partition key, where the system has chosen
+//! one since, and session tokens that are one number for each range. They are answered in the form of their time; the
+//! data is the same for everyone. A request without a version, or with one that is no date, comes from a client of
+//! today.
 
 use http::HeaderMap;
 

@@ -27,6 +27,7 @@ names! {
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
     CONSISTENCY_LEVEL = "x-ms-consistency-level";
+    CONTENT_FORMAT = "x-ms-documentdb-content-serialization-format";
     CONTINUATION_LIMIT = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
     CUSTOM_USER_AGENT = "x-ms-useragent";
     DEGREE_OF_PARALLELISM = "x-orrery-degree-of-parallelism";
@@ -62,6 +63,7 @@ names! {
     START_EPK = "x-ms-start-epk";
     THROUGHPUT_BUCKET = "x-ms-cosmos-throughput-bucket";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
+    SUPPORTED_FORMATS = "x-ms-cosmos-supported-serialization-formats";
     VERSION = "x-ms-version";
     X_MS_DATE = "x-ms-date";
 }
@@ -106,8 +108,8 @@ names! {
     SUBSTATUS = "x-ms-substatus";
 }
 
-/// Which headers a request may have: a filter before its map. Handlers ask for two dozen headers of which a usual request
-/// has two or three, and a look into the map hashes the whole name.
+/// Which headers a request may have: a filter before its map. Handlers ask for two dozen headers of which a usual
+/// request has two or three, and a look into the map hashes the whole name.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent(u64);
 

@@ -18,7 +18,7 @@ pub struct Host {
     pub scripts: Arc<ScriptHost>,
     pub memory: Arc<MemoryPool>,
     pub env: Arc<dyn Env>,
-    pub held: Arc<ResultCache>,
+    pub result_cache: Arc<ResultCache>,
 }
 
 impl QueryHost for Host {
@@ -37,7 +37,7 @@ impl QueryHost for Host {
     }
 
     fn results(&self) -> Option<Arc<ResultCache>> {
-        Some(self.held.clone())
+        Some(self.result_cache.clone())
     }
 }
 

@@ -1,7 +1,7 @@
 //! `GET /_orrery/whoami`: who asks, what that allows, and the limits by which the account works.
 //!
-//! A client with a person in front of it says "read-only" before a button is pressed, and how many partitions a throughput
-//! makes before it is set. Everybody whom the account knows may ask; nothing here is secret.
+//! A client with a person in front of it says "read-only" before a button is pressed, and how many partitions a
+//! throughput makes before it is set. Everybody whom the account knows may ask; nothing here is secret.
 
 use http::StatusCode;
 use orrery_engine::access::{KeySlot, Principal};

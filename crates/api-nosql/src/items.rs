@@ -15,13 +15,14 @@ use orrery_engine::{
 };
 use orrery_model::{Kind as ValueKind, PartitionKey, Raw, parse_json};
 
+use crate::body::text;
 use crate::errors::{ApiError, INPUT_INVALID, PAYLOAD_INVALID, Plane, Result};
 use crate::headers::{self, Answer, At};
 use crate::item_json::{parse_options, size_hint, write_item};
 use crate::rid::Rid;
 use crate::service::{Context, Target};
 use crate::write::push_u64;
-use crate::{binary_json, consistency, patch as patch_request, query, request_class, scope, scripts};
+use crate::{consistency, patch as patch_request, query, request_class, scope, scripts};
 
 /// What the service allows in one partition key value, in kilobytes; -1 is no limit.
 pub const QUOTA: &str =
@@ -249,22 +250,16 @@ fn sent_document(context: &Context<'_>) -> Result<Bytes> {
 
 /// The stored form of a body, which is JSON text or the binary form of it.
 pub fn document(body: &[u8]) -> Result<Bytes> {
-    let text;
-    let body = if binary_json::is_binary(body) {
-        text = binary_json::to_text(body).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
-        &text
-    } else {
-        body
-    };
-    let stored = parse_json(body, &parse_options()).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
+    let stored =
+        parse_json(&text(body)?, &parse_options()).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
     match Raw::document(&stored) {
         Ok(root) if root.kind() == ValueKind::Object => Ok(Bytes::from(stored)),
         _ => Err(ApiError::bad_request(INPUT_INVALID)),
     }
 }
 
-/// Refuses a body that is larger than an item may be. What is measured is what was sent: escapes can make it longer than the
-/// item that it is about, whose own size is the engine's business.
+/// Refuses a body that is larger than an item may be. What is measured is what was sent: escapes can make it longer
+/// than the item that it is about, whose own size is the engine's business.
 fn check_size(body: &[u8]) -> Result<()> {
     if body.len() > ITEM_BYTES_MAX {
         let error = EngineError::new(Kind::TooLarge, "Request size is too large");

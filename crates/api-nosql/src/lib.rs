@@ -15,9 +15,10 @@
 //!                                             └─ scripts/                   procedures, triggers, functions
 //! ```
 //!
-//! The same requests come in frames of the direct protocol (`rntbd`), which has another wire and nothing else of its own.
+//! The same requests come in frames of the direct protocol (`rntbd`), which has another wire and nothing else of its
+//! own.
 //!
-//! Deliberately missing until their time: the binary form of batches and of answers (items may come in it: `binary_json`).
+//! Bodies are JSON, or the binary form of it (`binary_json`, `formats`); batches may be rows instead (`hybrid_row`).
 
 mod access;
 mod account;
@@ -43,12 +44,14 @@ mod errors;
 mod faults;
 mod feed;
 mod fields;
+mod formats;
 #[doc(hidden)]
 pub mod fuzzing;
 mod generation;
 mod headers;
 mod host;
 mod http_date;
+mod hybrid_row;
 mod identity;
 mod item_json;
 mod items;
@@ -60,6 +63,7 @@ mod patch;
 mod permissions;
 mod query;
 mod ranges;
+mod recording;
 mod request_budget;
 mod request_class;
 mod resource_feed;
@@ -71,6 +75,7 @@ mod scripts;
 mod service;
 mod session;
 mod splits;
+mod test_controls;
 mod throughput;
 mod users;
 mod write;
@@ -82,5 +87,6 @@ pub use config::{
     REQUEST_TIME_DEFAULT, ServiceConfig,
 };
 pub use orrery_script::Limits as ScriptLimits;
+pub use recording::Recorder;
 pub use rntbd::{DirectApi, tokens_page};
 pub use service::{BODY_BYTES_MAX, Service};

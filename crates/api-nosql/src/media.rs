@@ -1,7 +1,7 @@
 //! The media of attachments, whole: `GET` and `PUT /media/{id}`.
 //!
-//! The id says which attachment of which item it is, and where in the hash space the item's key lies (`rid::MediaId`); the
-//! request itself names no partition key. It is signed as the attachment, of type `media`.
+//! The id says which attachment of which item it is, and where in the hash space the item's key lies
+//! (`rid::MediaId`); the request itself names no partition key. It is signed as the attachment, of type `media`.
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};

@@ -6,6 +6,7 @@
 use orrery_engine::Condition;
 use orrery_model::{PatchOp, Pointer, Value, parse_json_value};
 
+use crate::body::text as body_text;
 use crate::errors::{ApiError, PAYLOAD_INVALID, Result};
 
 /// More operations than any patch may have are not even decoded.
@@ -20,7 +21,7 @@ pub struct PatchRequest {
 pub type Compile<'a> = &'a dyn Fn(&str) -> Result<Condition>;
 
 pub fn parse(body: &[u8], compile: Compile<'_>) -> Result<PatchRequest> {
-    let body = parse_json_value(body).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
+    let body = parse_json_value(&body_text(body)?).map_err(|_| ApiError::bad_request(PAYLOAD_INVALID))?;
     from_value(&body, compile)
 }
 

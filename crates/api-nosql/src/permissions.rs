@@ -1,7 +1,7 @@
 //! Permissions of a user: create, upsert, read, list, query, replace, delete.
 //!
-//! Every answer about a permission holds a new resource token in `_token`, good for as long as the request asks (an hour
-//! if it does not). What the permission names need not exist: it is looked for when the token is used.
+//! Every answer about a permission holds a new resource token in `_token`, good for as long as the request asks (an
+//! hour if it does not). What the permission names need not exist: it is looked for when the token is used.
 
 use std::sync::Arc;
 
@@ -241,8 +241,8 @@ fn owned(answer: Answer, database: &Database, user: &User) -> Answer {
         )
 }
 
-/// How long the tokens of a request are to be good for. The service's gateway refuses what is too long or no number, and
-/// its catalog what is too short, each in its own words.
+/// How long the tokens of a request are to be good for. The service's gateway refuses what is too long or no number,
+/// and its catalog what is too short, each in its own words.
 fn lifetime_s(header: Option<&str>) -> Result<u32> {
     let Some(text) = header else { return Ok(TOKEN_LIFETIME_S_DEFAULT) };
     match text.trim().parse::<u32>() {

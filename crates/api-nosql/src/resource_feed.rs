@@ -1,4 +1,5 @@
-//! Feeds of databases, containers, offers, users, permissions, scripts and ranges: all of them, page by page, or those that a query selects.
+//! Feeds of databases, containers, offers, users, permissions, scripts and ranges: all of them, page by page, or
+//! those that a query selects.
 //!
 //! The whole list is in memory, so a page is a slice of it. Entries are ordered by their number, which is the order of
 //! creation and never changes; the continuation is the number of the last entry of the page, so entries that come or
@@ -45,7 +46,8 @@ impl Feed<'_> {
     }
 }
 
-/// A page of a long feed, of which only what the page needs is written: `entries` gives those after a number, at most so many.
+/// A page of a long feed, of which only what the page needs is written: `entries` gives those after a number, at most
+/// so many.
 pub fn list_after(
     context: &Context<'_>,
     key: &str,

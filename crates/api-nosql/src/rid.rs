@@ -9,11 +9,11 @@
 //! item 1000 of it     00 00 00 01  80 00 00 02  e8 03 00 00 00 00 00 00                   "AAAAAYAAAALoAwAAAAAAAA=="
 //! ```
 //!
-//! The item part is little-endian: clients recover the order of creation from it and break ties of ORDER BY with
-//! it. The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range, 6 a function,
-//! 7 a trigger, 8 a procedure. An attachment is its item and 4 bytes more. Offers are 3 bytes. A user is like a container
-//! with the top bit clear, a permission is its user and 8 bytes more, a client encryption key is like a user with one byte
-//! more.
+//! The item part is little-endian: clients recover the order of creation from it and break ties of ORDER BY with it.
+//! The high nibble of its last byte says what kind of thing it is: 0 an item, 5 a partition key range, 6 a function,
+//! 7 a trigger, 8 a procedure. An attachment is its item and 4 bytes more. Offers are 3 bytes. A user is like a
+//! container with the top bit clear, a permission is its user and 8 bytes more, a client encryption key is like a
+//! user with one byte more.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;

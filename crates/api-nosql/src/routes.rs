@@ -48,6 +48,10 @@ pub enum Resource {
     Partitions,
     /// This server's own: fault rules.
     Faults,
+    /// This server's own, for tests: the clock.
+    Clock,
+    /// This server's own, for tests: everything is deleted.
+    Reset,
     Users,
     User,
     Permissions,
@@ -60,6 +64,8 @@ pub enum Resource {
     Media,
     /// Who asks, as the server sees it.
     Identity,
+    /// Whether a query can be understood.
+    QueryCheck,
     Scripts(ScriptKind),
     Script(ScriptKind),
     /// Replica addresses of a container's partitions.
@@ -271,7 +277,10 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
             "splits" => Ok((Resource::Splits, OWN_TYPE, false)),
             "partitions" => Ok((Resource::Partitions, OWN_TYPE, false)),
             "faults" => Ok((Resource::Faults, OWN_TYPE, false)),
+            "clock" => Ok((Resource::Clock, OWN_TYPE, false)),
+            "reset" => Ok((Resource::Reset, OWN_TYPE, false)),
             "whoami" => Ok((Resource::Identity, OWN_TYPE, false)),
+            "check" => Ok((Resource::QueryCheck, OWN_TYPE, false)),
             _ => Err(InvalidPath),
         };
     }

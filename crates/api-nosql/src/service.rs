@@ -34,14 +34,15 @@ use crate::fields::Fields;
 use crate::generation::ClientGeneration;
 use crate::headers::{self, Answer, At, ServiceHeaders};
 use crate::host::Host;
+use crate::recording::Recorder;
 use crate::request_budget::RequestBudget;
 use crate::rid::ContainerRid;
 use crate::routes::{OWN_TYPE, Path};
 use crate::scripts::{self, ScriptHost};
 use crate::{
     account, addresses, admin, attachments, barriers, batch, changes, conflicts, containers, databases,
-    encryption_keys, feed, identity, items, media, offers, partition_key_delete, permissions, query, ranges,
-    scope, splits, users,
+    encryption_keys, feed, formats, identity, items, media, offers, partition_key_delete, permissions, query,
+    ranges, scope, splits, test_controls, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is
@@ -59,9 +60,10 @@ pub struct Service {
     pub(crate) authorizer: Authorizer,
     pub(crate) scripts: Arc<ScriptHost>,
     /// Rows of queries that are ready before they are asked for.
-    pub(crate) held: Arc<ResultCache>,
+    pub(crate) result_cache: Arc<ResultCache>,
     pub(crate) statements: query::Statements,
     lengthy: Lengthy,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl HttpApi for Service {
@@ -137,7 +139,8 @@ pub(crate) struct Performed {
     pub fault: Option<orrery_api::Fault>,
 }
 
-/// What a client of the direct protocol believes about the container that it asks: it resolves names by itself, and remembers.
+/// What a client of the direct protocol believes about the container that it asks: it resolves names by itself, and
+/// remembers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Direct<'a> {
     pub container_rid: Option<&'a str>,
@@ -152,25 +155,32 @@ impl Service {
         let scripts = Arc::new(ScriptHost::new(config.scripts));
         let (memory, env) = (config.memory.clone(), account.env().clone());
         let results_max = (config.memory.limit_bytes() / 8).min(RESULT_CACHE_BYTES_MAX);
-        let held = Arc::new(ResultCache::new(results_max));
-        let host = Arc::new(Host { scripts: scripts.clone(), memory, env, held: held.clone() });
+        let result_cache = Arc::new(ResultCache::new(results_max));
+        let host =
+            Arc::new(Host { scripts: scripts.clone(), memory, env, result_cache: result_cache.clone() });
         account.set_query_host(SQL_HOST, host.clone());
         account.set_script_host(host);
         Service {
             scripts,
-            held,
+            result_cache,
             account,
             config,
             headers,
             authorizer,
             statements: query::Statements::default(),
             lengthy: |work| work(),
+            recorder: None,
         }
     }
 
     /// The same service, with the server's way to run what may take long.
     pub fn with_lengthy(self, lengthy: Lengthy) -> Service {
         Service { lengthy, ..self }
+    }
+
+    /// The same service, which writes down what it is asked.
+    pub fn with_recorder(self, recorder: Option<Arc<Recorder>>) -> Service {
+        Service { recorder, ..self }
     }
 
     /// Answers a request; every failure is an answer too.
@@ -265,13 +275,21 @@ impl Service {
             Some(Effect::Lost(LostHalf::Request)) => Ok(Answer::gateway(StatusCode::OK, &self.headers)),
             _ => dispatch(&context).await,
         };
+        if let Some(recorder) = &self.recorder {
+            let (status, charge_ru) = match &outcome {
+                Ok(answer) => (answer.status, answer.charge_ru),
+                Err(error) => (error.status, error.charge_ru.unwrap_or(0.0)),
+            };
+            recorder.note(&context, status.as_u16(), charge_ru);
+        }
+        let outcome = outcome.map(|answer| formats::in_wanted_form(&context, answer));
         performed.budget = context.budget.made().cloned();
         outcome
     }
 
-    /// The refusal of a request that can be refused without its body, in the same words: nobody who is not known keeps the
-    /// server waiting for one. Whether a grant covers an item may be a question for a partition elsewhere; such a request is
-    /// judged when it is there.
+    /// The refusal of a request that can be refused without its body, in the same words: nobody who is not known
+    /// keeps the server waiting for one. Whether a grant covers an item may be a question for a partition elsewhere;
+    /// such a request is judged when it is there.
     fn refused_head(&self, parts: &http::request::Parts, connection: &Connection) -> Option<Answered> {
         let started = Instant::now();
         let now_ms = self.account.env().now_ms();
@@ -307,7 +325,8 @@ impl Service {
         fields: Fields<'_>,
         now_ms: u64,
     ) -> Result<Principal> {
-        self.authorizer.recognise(&Claim { method, path, fields, now_ms })
+        let moved_ms = self.account.env().moved_ms();
+        self.authorizer.recognise(&Claim { method, path, fields, now_ms, moved_ms })
     }
 
     /// Who asks, and within which limits.
@@ -456,9 +475,13 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::StartSplit => context.lengthy(|| splits::start(context)),
         Action::ReadPartitions => context.lengthy(|| admin::partitions(context)),
         Action::ReadIdentity => identity::read(context),
+        Action::CheckQuery => query::check::check(context),
         Action::ReadFaults => admin::read_faults(context),
         Action::ReplaceFaults => admin::replace_faults(context),
         Action::ClearFaults => admin::clear_faults(context),
+        Action::ReadClock => test_controls::read_clock(context),
+        Action::MoveClock => test_controls::move_clock(context),
+        Action::ResetAccount => test_controls::reset(context).await,
         Action::ListUsers => users::list(context),
         Action::QueryUsers => context.lengthy(|| users::query(context)),
         Action::CreateUser | Action::UpsertUser => users::create_or_upsert(context).await,
@@ -501,8 +524,8 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
 /// A larger body is parsed, indexed and written where that holds up nobody: up to then it takes about a millisecond.
 const BODY_IN_PLACE_BYTES: usize = 32 * 1024;
 
-/// Does what is done at once for a large body, up to the first thing to wait for, as [`Context::lengthy`] work. Takes the work by
-/// reference, because it is some kilobytes.
+/// Does what is done at once for a large body, up to the first thing to wait for, as [`Context::lengthy`] work. Takes
+/// the work by reference, because it is some kilobytes.
 async fn unhurried<T: Send>(
     context: &Context<'_>,
     mut work: Pin<&mut (impl Future<Output = T> + Send)>,
@@ -543,8 +566,8 @@ impl<'a> Context<'a> {
         self.fields.flag(&name)
     }
 
-    /// Runs what may take long where it holds up nobody. Handing over costs as much as a short query, so whoever can tell
-    /// runs short work in place.
+    /// Runs what may take long where it holds up nobody. Handing over costs as much as a short query, so whoever can
+    /// tell runs short work in place.
     pub fn lengthy<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let (mut work, mut result) = (Some(work), None);
         (self.service.lengthy)(&mut || result = work.take().map(|work| work()));

@@ -1,9 +1,9 @@
 //! Session tokens: which change of which partition a client has already seen.
 //!
-//! Every answer of the item plane carries `{range}:-1#{lsn}`; the shape never changes for a client, because clients refuse
-//! to compare tokens of different shapes. Those that are older than this shape get `{range}:{lsn}`. A request carries one
-//! of them, or several joined by commas; the vector form `{range}:{version}#{lsn}#{region}={lsn}` that clients may have kept
-//! from elsewhere is understood as well, and every form is read from every client.
+//! Every answer of the item plane carries `{range}:-1#{lsn}`; the shape never changes for a client, because clients
+//! refuse to compare tokens of different shapes. Those that are older than this shape get `{range}:{lsn}`. A request
+//! carries one of them, or several joined by commas; the vector form `{range}:{version}#{lsn}#{region}={lsn}` that
+//! clients may have kept from elsewhere is understood as well, and every form is read from every client.
 
 use http::HeaderValue;
 

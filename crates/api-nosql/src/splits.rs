@@ -1,7 +1,7 @@
 //! Splits and merges of partitions on demand, under `/_orrery/splits`.
 //!
 //! ```text
-//! POST /_orrery/splits   {"operation": "split", "database": "shop", "container": "orders", "range": "0"}   202, the job
+//! POST /_orrery/splits  {"operation": "split", "database": "shop", "container": "orders", "range": "0"}  202, the job
 //! GET  /_orrery/splits                                                                                      every job
 //! ```
 //!

@@ -1,9 +1,10 @@
 //! Who may do what: every operation by every kind of caller, as `tests/golden/access/matrix.txt` says.
 //!
-//! A line of the file is an operation, a request, and the status that each caller gets. Every operation of the server must
-//! have a line, so a new one fails here until it has been decided who may do it. All requests that are refused run
-//! against one account, which must be the same afterwards as before; each one that is let in has an account of its own.
-//! `ORRERY_SNAPSHOTS=write` puts the statuses of a run into the file; read the difference before committing it.
+//! A line of the file is an operation, a request, and the status that each caller gets. Every operation of the server
+//! must have a line, so a new one fails here until it has been decided who may do it. All requests that are refused
+//! run against one account, which must be the same afterwards as before; each one that is let in has an account of
+//! its own. `ORRERY_SNAPSHOTS=write` puts the statuses of a run into the file; read the difference before committing
+//! it.
 
 mod support;
 

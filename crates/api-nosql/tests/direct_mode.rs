@@ -18,6 +18,8 @@ const PIPE_BYTES: usize = 64 * 1024;
 const DOCUMENT: u16 = 3;
 const READ: u16 = 3;
 const CREATE: u16 = 1;
+const QUERY: u16 = 0x0F;
+const BATCH: u16 = 0x25;
 
 /// Counts, and says when to end.
 #[derive(Default)]
@@ -70,6 +72,10 @@ fn number(id: u16, value: u32) -> Vec<u8> {
     token
 }
 
+fn byte(id: u16, value: u8) -> Vec<u8> {
+    [&id.to_le_bytes()[..], &[0, value]].concat()
+}
+
 fn frame(resource_type: u16, operation: u16, tokens: &[Vec<u8>], payload: Option<&[u8]>) -> Vec<u8> {
     let mut tokens = tokens.concat();
     tokens.extend_from_slice(&[2, 0, 0, u8::from(payload.is_some())]);
@@ -95,7 +101,7 @@ fn about(
     body: Option<&[u8]>,
 ) -> Vec<u8> {
     let (method, path) = match operation {
-        CREATE => ("POST", "/dbs/d/colls/c/docs".to_owned()),
+        CREATE | QUERY | BATCH => ("POST", "/dbs/d/colls/c/docs".to_owned()),
         _ => ("GET", format!("/dbs/d/colls/c/docs/{id}")),
     };
     let signed = client.request(method, &path, &[], Vec::new(), "primary");
@@ -342,4 +348,222 @@ fn addresses_are_on_the_clients_own_host_and_gone_ranges_are_told() {
     assert_eq!(catalog.json()["Addresss"][3]["partitionKeyRangeId"], "M");
     let none = get(&format!("/addresses/?$resolveFor=dbs/{database}/colls/AAAAAYAAAAI=/docs"));
     assert_eq!(none.status, 404);
+}
+
+/// An operation of a batch in rows: its number, id, body, and the bytes of its sparse columns.
+type Operation<'a> = (i32, Option<&'a str>, Option<&'a [u8]>, &'a [u8]);
+
+/// A stream of rows, as .NET sends a batch.
+fn rows(operations: &[Operation<'_>]) -> Vec<u8> {
+    let short = |bytes: &[u8]| [&[u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let mut stream = vec![0x81, 0xF0, 0xD8, 0xFF, 0x7F, 1, 10, 0, 0, 0];
+    for (operation, id, body, sparse) in operations {
+        let bits = 0b111 | u8::from(id.is_some()) << 4 | u8::from(body.is_some()) << 6;
+        let mut row = vec![0x81, 0x70, 0x54, 0xE1, 0x7F, bits];
+        row.extend_from_slice(&operation.to_le_bytes());
+        row.extend_from_slice(&2i32.to_le_bytes());
+        row.extend(short(br#"["p"]"#));
+        row.extend(id.map(|id| short(id.as_bytes())).unwrap_or_default());
+        row.extend(body.map(short).unwrap_or_default());
+        row.extend_from_slice(sparse);
+        stream.extend_from_slice(&[0x81, 0xF1, 0xD8, 0xFF, 0x7F]);
+        stream.extend_from_slice(&(row.len() as i32).to_le_bytes());
+        stream.extend_from_slice(&crc32fast::hash(&row).to_le_bytes());
+        stream.extend(row);
+    }
+    stream
+}
+
+/// Status and, if there is one, body of each result in a stream of rows.
+fn results(stream: &[u8]) -> Vec<(i32, String)> {
+    assert_eq!(stream[..10], [0x81, 0xF0, 0xD8, 0xFF, 0x7F, 1, 10, 0, 0, 0]);
+    let number = |at: usize| i32::from_le_bytes(stream[at..at + 4].try_into().unwrap());
+    let (mut found, mut at) = (Vec::new(), 10);
+    while at < stream.len() {
+        assert_eq!(stream[at..at + 5], [0x81, 0xF1, 0xD8, 0xFF, 0x7F]);
+        let row = at + 13;
+        let end = row + number(at + 5) as usize;
+        assert_eq!(crc32fast::hash(&stream[row..end]), number(at + 9) as u32);
+        assert_eq!(stream[row..row + 5], [0x81, 0x71, 0x54, 0xE1, 0x7F]);
+        let bits = stream[row + 5];
+        // The etag and the body begin with their lengths, of one or two bytes here.
+        let mut place = row + 14;
+        let mut texts = Vec::new();
+        for column in [2, 3] {
+            if bits >> column & 1 == 1 {
+                let mut length = usize::from(stream[place] & 0x7F);
+                if stream[place] >= 0x80 {
+                    place += 1;
+                    length += usize::from(stream[place]) << 7;
+                }
+                texts.push((column, String::from_utf8(stream[place + 1..][..length].to_vec()).unwrap()));
+                place += 1 + length;
+            }
+        }
+        let body = texts.into_iter().find(|(column, _)| *column == 3).map(|(_, text)| text);
+        found.push((number(row + 6), body.unwrap_or_default()));
+        at = end;
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_in_rows_runs_as_one_in_json_over_both_protocols() {
+    let client = client();
+    let mut open = open(&client).await;
+    let flags =
+        |atomic: bool| vec![byte(0x73, u8::from(atomic)), byte(0x74, u8::from(!atomic)), byte(0x75, 1)];
+    let headers = |atomic: bool| -> Vec<(String, String)> {
+        let mut headers = vec![
+            ("x-ms-cosmos-is-batch-request", "True"),
+            ("x-ms-cosmos-batch-atomic", if atomic { "True" } else { "False" }),
+            ("x-ms-documentdb-partitionkey", r#"["p"]"#),
+        ];
+        if !atomic {
+            headers.push(("x-ms-cosmos-batch-continue-on-error", "True"));
+        }
+        headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    for direct in [true, false] {
+        let a = if direct { "direct" } else { "http" };
+        let item = format!(r#"{{"id":"{a}","pk":"p","n":1}}"#);
+        // The second document is in the binary form: {"id":"<a>-2","pk":"p"}.
+        let other = format!("{a}-2");
+        let binary = [
+            &[0x80, 0xEA, (2 + other.len() + 5) as u8, 0x2C, 0x80 + other.len() as u8][..],
+            other.as_bytes(),
+            &[0x82],
+            b"pk",
+            &[0x81, b'p'],
+        ]
+        .concat();
+        let patch = br#"{"operations":[{"op":"incr","path":"/n","value":4}]}"#;
+        // minimalReturnPreference; ifMatch "no".
+        let (quiet, unless) = ([3, 12], *b"\x14\x09\x04\"no\"");
+        let batch = rows(&[
+            (0, None, Some(item.as_bytes()), &[]),
+            (20, None, Some(&binary), &quiet),
+            (1, Some(a), Some(patch), &[]),
+            (2, Some(a), None, &[]),
+            (4, Some(&other), None, &[]),
+        ]);
+        let failing = rows(&[(4, Some(a), None, &unless), (4, Some(a), None, &[])]);
+        let none = rows(&[(2, Some("none"), None, &[]), (99, Some(a), None, &[])]);
+        let mut told = Vec::new();
+        for (body, atomic) in [(&batch, true), (&failing, true), (&failing, false), (&none, true)] {
+            let (status, body) = if direct {
+                let frame = about(&client, BATCH, 5, "", &flags(atomic), Some(body));
+                open.pipe.write_all(&frame).await.unwrap();
+                let answer = answer(&mut open.pipe).await.unwrap();
+                (answer.status as u16, answer.body)
+            } else {
+                let reply =
+                    client.send("POST", "/dbs/d/colls/c/docs", &headers(atomic), body.clone(), "primary");
+                (reply.status, reply.body.to_vec())
+            };
+            told.push((status, body));
+        }
+        let statuses = |body: &[u8]| results(body).into_iter().map(|(status, _)| status).collect::<Vec<_>>();
+        assert_eq!((told[0].0, statuses(&told[0].1)), (200, vec![201, 201, 200, 200, 204]), "{a}");
+        let shown = results(&told[0].1);
+        assert!(shown[1].1.is_empty() && shown[4].1.is_empty(), "nobody wanted to see it: {shown:?}");
+        let read: serde_json::Value = serde_json::from_str(&shown[3].1).unwrap();
+        assert_eq!((read["id"].as_str(), read["n"].as_i64()), (Some(a), Some(5)), "{a}");
+        assert_eq!((told[1].0, statuses(&told[1].1)), (207, vec![412, 424]), "{a}");
+        assert_eq!((told[2].0, statuses(&told[2].1)), (207, vec![412, 204]), "{a}: a bulk goes on");
+        assert_eq!(told[3].0, 400, "{a}: there is no operation 99");
+        assert!(serde_json::from_slice::<serde_json::Value>(&told[3].1).unwrap()["message"].is_string());
+    }
+    // What is broken is refused as a whole.
+    let mut damaged = rows(&[(4, Some("x"), None, &[])]);
+    *damaged.last_mut().unwrap() ^= 1;
+    let reply = client.send("POST", "/dbs/d/colls/c/docs", &headers(true), damaged, "primary");
+    assert_eq!(reply.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_and_pages_of_queries_come_in_binary_json_to_clients_that_take_it() {
+    let client = client();
+    let mut open = open(&client).await;
+    let item = br#"{"id":"1","pk":"p","n":[1,-2,18446744073709551615,0.5],"text":"\u00fc"}"#;
+    open.pipe.write_all(&about(&client, CREATE, 1, "", &[], Some(item))).await.unwrap();
+    let created = answer(&mut open.pipe).await.unwrap();
+    let query = br#"{"query":"SELECT * FROM c WHERE c.id = @id","parameters":[{"name":"@id","value":"1"}]}"#;
+    let text_of = |body: &[u8]| orrery_api_nosql::fuzzing::binary_json(body).expect("binary JSON");
+    for (formats, features, binary) in [(1, 0, false), (2, 4, true), (3, 4, true), (4, 4, false)] {
+        let features = [&0x101u16.to_le_bytes()[..], &[1, features, 0]].concat();
+        let asks = [byte(0xC4, formats), features];
+        open.pipe.write_all(&about(&client, READ, 2, "1", &asks, None)).await.unwrap();
+        let read = answer(&mut open.pipe).await.unwrap().body;
+        open.pipe.write_all(&about(&client, QUERY, 3, "", &asks, Some(query))).await.unwrap();
+        let page = answer(&mut open.pipe).await.unwrap().body;
+        assert_eq!((read[0] == 0x80, page[0] == 0x80), (binary, binary), "formats {formats}");
+        let (read, page) = if binary { (text_of(&read), text_of(&page)) } else { (read, page) };
+        assert_eq!(read, created.body, "formats {formats}");
+        let page: serde_json::Value = serde_json::from_slice(&page).unwrap();
+        assert_eq!(page["Documents"][0], serde_json::from_slice::<serde_json::Value>(&read).unwrap());
+        open.pipe.write_all(&about(&client, READ, 4, "none", &asks, None)).await.unwrap();
+        let error = answer(&mut open.pipe).await.unwrap();
+        assert!(serde_json::from_slice::<serde_json::Value>(&error.body).unwrap().is_object());
+    }
+    // The same over HTTP, where the client says it in words; one that knows no large whole numbers gets doubles.
+    let mut headers = vec![("x-ms-documentdb-partitionkey".to_owned(), r#"["p"]"#.to_owned())];
+    headers.push((
+        "x-ms-cosmos-supported-serialization-formats".to_owned(),
+        "JsonText, CosmosBinary".to_owned(),
+    ));
+    let reply = client.send("GET", "/dbs/d/colls/c/docs/1", &headers, Vec::new(), "primary");
+    assert_eq!(reply.body[0], 0x80);
+    let read: serde_json::Value = serde_json::from_slice(&text_of(&reply.body)).unwrap();
+    assert_eq!(read["n"], json!([1, -2, 18446744073709551615.0, 0.5]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fault_rules_reach_frames() {
+    let client = client();
+    let rules = |rule: serde_json::Value| {
+        let body = json!({ "seed": 1, "rules": [rule] }).to_string().into_bytes();
+        assert_eq!(client.send("PUT", "/_orrery/faults", &[], body, "primary").status, 200);
+    };
+    let mut connection = open(&client).await;
+    let item = br#"{"id":"1","pk":"p"}"#;
+    connection.pipe.write_all(&about(&client, CREATE, 1, "", &[], Some(item))).await.unwrap();
+    assert_eq!(answer(&mut connection.pipe).await.unwrap().status, 201);
+    for (rule, status, substatus) in [
+        (
+            json!({ "operations": ["read_item"], "answer": 429, "retryAfterMs": 17, "count": 1 }),
+            429,
+            Some(3200),
+        ),
+        (json!({ "operations": ["read_item"], "answer": 410, "count": 1 }), 410, Some(1002)),
+        (
+            json!({ "operations": ["read_item"], "answer": 410, "substatus": 1007, "count": 1 }),
+            410,
+            Some(1007),
+        ),
+        (json!({ "operations": ["read_item"], "answer": 503, "count": 1 }), 503, None),
+        (json!({ "operations": ["read_item"], "delayMs": 120, "count": 1 }), 200, None),
+    ] {
+        let waits = rule["delayMs"].as_u64().unwrap_or(0);
+        rules(rule);
+        let began = std::time::Instant::now();
+        connection.pipe.write_all(&about(&client, READ, 2, "1", &[], None)).await.unwrap();
+        let faulty = answer(&mut connection.pipe).await.unwrap();
+        assert_eq!((faulty.status, faulty.number(0x1C, 2, 4)), (status, substatus));
+        assert_eq!(faulty.number(0x0C, 2, 4), (status == 429).then_some(17));
+        assert!(began.elapsed() >= Duration::from_millis(waits));
+        // The rule is used up, and the connection goes on.
+        connection.pipe.write_all(&about(&client, READ, 3, "1", &[], None)).await.unwrap();
+        assert_eq!(answer(&mut connection.pipe).await.unwrap().status, 200);
+    }
+    for (half, written) in [("request", 404), ("answer", 200)] {
+        rules(json!({ "operations": ["create_item"], "drop": half, "count": 1 }));
+        let item = json!({ "id": half, "pk": "p" }).to_string();
+        connection.pipe.write_all(&about(&client, CREATE, 4, "", &[], Some(item.as_bytes()))).await.unwrap();
+        assert!(answer(&mut connection.pipe).await.is_none(), "the connection ends instead of the answer");
+        assert!(connection.served.await.unwrap().is_ok());
+        connection = open(&client).await;
+        connection.pipe.write_all(&about(&client, READ, 5, half, &[], None)).await.unwrap();
+        assert_eq!(answer(&mut connection.pipe).await.unwrap().status, written, "{half}");
+    }
 }

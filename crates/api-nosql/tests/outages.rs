@@ -1,5 +1,5 @@
-//! What a client is told while the store is away: to come back, and of a write in flight that nobody knows. When the store
-//! is back so is the service, without a restart.
+//! What a client is told while the store is away: to come back, and of a write in flight that nobody knows. When the
+//! store is back so is the service, without a restart.
 
 mod support;
 

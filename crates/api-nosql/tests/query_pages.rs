@@ -1,5 +1,5 @@
-//! Pages of queries as clients carry them: whatever their size, through restarts, with damaged continuations, and when the
-//! client has gone.
+//! Pages of queries as clients carry them: whatever their size, through restarts, with damaged continuations, and
+//! when the client has gone.
 
 mod support;
 

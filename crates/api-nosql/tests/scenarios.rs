@@ -6,9 +6,10 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use orrery_testkit::{contains, run_scenarios, substitute, text_of};
 use serde_json::Value;
 use support::{Client, Reply};
 
@@ -17,30 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn every_scenario_holds() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios/nosql");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty(), "no scenarios in {}", folder.display());
-    let mut failures = Vec::new();
-    let mut steps = 0;
-    for file in &files {
-        match run(file) {
-            Ok(count) => steps += count,
-            Err(failure) => failures.push(failure),
-        }
-    }
-    assert!(
-        failures.is_empty(),
-        "{} of {} scenarios failed:\n{}",
-        failures.len(),
-        files.len(),
-        failures.join("\n")
-    );
-    println!("{} scenarios, {steps} steps", files.len());
+    run_scenarios("nosql", run);
 }
 
 /// Runs one file; the error names the step.
@@ -145,48 +123,4 @@ fn check(expect: &Value, reply: &Reply) -> Result<(), String> {
         None => Ok(()),
         Some(want) => contains(want, &reply.json(), "$"),
     }
-}
-
-/// Whether `got` has everything that `want` asks for: all members of an object, all elements of a list in order, equal
-/// scalars; the text `*` stands for anything.
-fn contains(want: &Value, got: &Value, path: &str) -> Result<(), String> {
-    match (want, got) {
-        (Value::String(any), got) if any == "*" && !got.is_null() => Ok(()),
-        (Value::Object(want), Value::Object(got)) => want.iter().try_for_each(|(name, value)| {
-            let path = format!("{path}.{name}");
-            match got.get(name) {
-                Some(got) => contains(value, got, &path),
-                None if value == "(absent)" => Ok(()),
-                None => Err(format!("{path} is missing")),
-            }
-        }),
-        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => want
-            .iter()
-            .zip(got)
-            .enumerate()
-            .try_for_each(|(n, (want, got))| contains(want, got, &format!("{path}[{n}]"))),
-        (want, got) if want == got => Ok(()),
-        (want, got) => Err(format!("{path}: wanted {want}, got {got}")),
-    }
-}
-
-fn substitute(value: &Value, variables: &BTreeMap<String, String>) -> Value {
-    match value {
-        Value::String(text) => {
-            let mut text = text.clone();
-            for (name, value) in variables {
-                text = text.replace(&format!("${{{name}}}"), value);
-            }
-            Value::String(text)
-        }
-        Value::Array(list) => list.iter().map(|value| substitute(value, variables)).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(name, value)| (name.clone(), substitute(value, variables))).collect()
-        }
-        other => other.clone(),
-    }
-}
-
-fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

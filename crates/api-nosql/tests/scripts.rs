@@ -310,7 +310,8 @@ fn eight_attackers_hold_up_no_other_script() {
     let world = World::new();
     world.create(&json!({"id": "x", "pk": "a"}), &[]);
     world.procedure("fair", "function (n) { __.response.setBody(n + 1); }");
-    // What each of these does before it is stopped was once enough to keep a thread for minutes, and four to stop all scripts.
+    // What each of these does before it is stopped was once enough to keep a thread for minutes, and four to stop all
+    // scripts.
     let bombs = [
         "'a'.repeat(1e6).replaceAll('a', 'b'.repeat(1e6))",
         "'\\ufdfa'.repeat(2e6).normalize('NFKD')",
@@ -427,7 +428,8 @@ fn any_text_is_stored_and_what_is_no_script_fails_when_it_is_run() {
 fn more_than_a_commit_holds_is_refused_while_it_is_staged() {
     // Near the end of its time a script is refused everything, and a busy machine takes long to stage so much.
     let world = World::with(&json!({ "script_timeout_s": 60 }));
-    // Errors are not looked at, are caught, or end the script: the answer is the same, and comes before the memory is gone.
+    // Errors are not looked at, are caught, or end the script: the answer is the same, and comes before the memory is
+    // gone.
     for (name, callback) in [
         ("unseen", ""),
         ("swallowed", ", function (e) { staged += e ? 0 : 1; next(); }"),

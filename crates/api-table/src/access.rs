@@ -1,7 +1,7 @@
 //! Who asks, and what of it is granted.
 //!
-//! A caller is recognised by a signature before anything is looked up; what it may do is decided here for every action, also for each
-//! operation of a batch.
+//! A caller is recognised by a signature before anything is looked up; what it may do is decided here for every
+//! action, also for each operation of a batch.
 
 use orrery_engine::Account;
 

@@ -1,5 +1,5 @@
-//! Every route of the protocol and what this server does about it. The compatibility page is made from this table and from that
-//! of the error codes.
+//! Every route of the protocol and what this server does about it. The compatibility page is made from this table and
+//! from that of the error codes.
 
 use std::fmt::Write as _;
 

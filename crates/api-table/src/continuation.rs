@@ -5,8 +5,9 @@
 //! x-ms-continuation-NextRowKey:       1.<base64 of the row key>.<check>
 //! ```
 //!
-//! Keys mean the same after a restart and however the table was split since. The check is over both keys and the table, so that a
-//! token that was damaged, or belongs to another table, is refused instead of leading somewhere else.
+//! Keys mean the same after a restart and however the table was split since. The check is over both keys and the
+//! table, so that a token that was damaged, or belongs to another table, is refused instead of leading somewhere
+//! else.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,7 +1,7 @@
 //! The two dialects of one protocol: Cosmos DB's and that of storage accounts.
 //!
-//! They differ in the rules for names and keys, in limits and in some errors. Clients choose their own dialect by the host
-//! name that they were given, so the same name decides here:
+//! They differ in the rules for names and keys, in limits and in some errors. Clients choose their own dialect by the
+//! host name that they were given, so the same name decides here:
 //!
 //! ```text
 //! Host: shop.table.cosmos.azure.com    Cosmos

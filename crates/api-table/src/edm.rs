@@ -11,7 +11,8 @@
 //! | `Edm.Int32` | number | 16 | number |
 //! | `Edm.Int64` | string | 18 | 20 characters, padded with zeros behind the sign |
 //!
-//! The kept forms of times and of positive long integers sort as the values do, so ranges of them are ranges of the index.
+//! The kept forms of times and of positive long integers sort as the values do, so ranges of them are ranges of the
+//! index.
 
 use std::borrow::Cow;
 
@@ -175,6 +176,14 @@ impl<'a> EdmValue<'a> {
     pub fn size_bytes(&self) -> usize {
         match self {
             EdmValue::String(text) => 2 * text.encode_utf16().count() + 4,
+            other => other.size_bytes_max(),
+        }
+    }
+
+    /// What it counts at most, told without looking at the value: a text has no more units of UTF-16 than bytes.
+    pub fn size_bytes_max(&self) -> usize {
+        match self {
+            EdmValue::String(text) => 2 * text.len() + 4,
             EdmValue::Binary(text) => text.len() / 4 * 3 + 4,
             EdmValue::Guid(_) => 16,
             EdmValue::Boolean(_) => 1,

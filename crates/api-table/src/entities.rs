@@ -1,8 +1,8 @@
 //! Entities: insert, read, replace, merge, delete, with and without conditions.
 //!
-//! Etags of this protocol are times, so a condition is held against the version that was read, and the write itself is
-//! bound to that version by the engine's own etag. A merge is bound to the version that it was made from in the same way. Whoever was
-//! overtaken reads and tries again, unless the client named the version.
+//! Etags of this protocol are times, so a condition is held against the version that was read, and the write itself
+//! is bound to that version by the engine's own etag. A merge is bound to the version that it was made from in the
+//! same way. Whoever was overtaken reads and tries again, unless the client named the version.
 
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 //! {"PartitionKey":"p","RowKey":"r","Age":23,"Orders@odata.type":"Edm.Int64","Orders":"255"}
 //! ```
 //!
-//! Types that are not named follow from the JSON. What is null is as if it were not there; `Timestamp` and everything that
-//! begins with `odata.` is the server's and passed over.
+//! Types that are not named follow from the JSON. What is null is as if it were not there; `Timestamp` and everything
+//! that begins with `odata.` is the server's and passed over.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -39,7 +39,8 @@ pub struct Entity<'a> {
 
 impl<'a> Entity<'a> {
     pub fn parse(body: &'a [u8], dialect: Dialect) -> Result<Entity<'a>> {
-        let mut from = serde_json::Deserializer::from_slice(body);
+        let text = std::str::from_utf8(body).map_err(|_| invalid())?;
+        let mut from = serde_json::Deserializer::from_str(text);
         let members = from.deserialize_map(MembersVisitor).map_err(|_| invalid())?;
         from.end().map_err(|_| invalid())?;
         Entity::of_members(members, dialect)
@@ -103,13 +104,18 @@ impl<'a> Entity<'a> {
             // What an item may hold is the engine's rule.
             return Ok(());
         }
+        let named = |name: &str| 2 * name.len() + 8;
+        let sizes = self.properties.iter().map(|(name, value)| value.size_bytes_max() + named(name));
+        if sizes.sum::<usize>() <= STORAGE_VALUE_BYTES_MAX {
+            return Ok(());
+        }
         let mut size = 0;
         for (name, value) in &self.properties {
             let value_bytes = value.size_bytes();
             if value_bytes > STORAGE_VALUE_BYTES_MAX + 4 {
                 return Err(Code::PropertyValueTooLarge.into());
             }
-            size += value_bytes + 2 * name.len() + 8;
+            size += value_bytes + named(name);
         }
         match size > STORAGE_ENTITY_BYTES_MAX {
             true => Err(Code::EntityTooLarge.into()),
@@ -210,7 +216,8 @@ impl<'de> de::Deserialize<'de> for Name<'de> {
 
 struct MembersVisitor;
 
-/// Members that are looked at before there are too many: each property may bring its type, and there are those of the server.
+/// Members that are looked at before there are too many: each property may bring its type, and there are those of the
+/// server.
 const MEMBERS_MAX: usize = 3 * PROPERTIES_MAX;
 
 impl<'de> Visitor<'de> for MembersVisitor {

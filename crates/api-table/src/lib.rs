@@ -1,8 +1,8 @@
 //! The Table API of Cosmos DB, which is that of Azure Storage: decode a request, call the engine, encode the answer.
 //!
-//! [`TableService`], an [`orrery_api::HttpApi`], takes a whole HTTP request and gives a whole HTTP response. A table is a container, an
-//! entity is an item in the form that Cosmos DB gives it (`stored`), a `$filter` is a query: meaning lives in the engine, and whatever
-//! works on items works on entities.
+//! [`TableService`], an [`orrery_api::HttpApi`], takes a whole HTTP request and gives a whole HTTP response. A table
+//! is a container, an entity is an item in the form that Cosmos DB gives it (`stored`), a `$filter` is a query:
+//! meaning lives in the engine, and whatever works on items works on entities.
 //!
 //! ```text
 //! Request ─ routes ─ actions ─ shared_key | sas ─ access ─┬─ tables, policies        containers of TablesDB
@@ -12,8 +12,9 @@
 //!                                                         └─ account_properties, cors
 //! ```
 //!
-//! Pure parts: `date_time`, `edm` and `entity` (values and JSON in), `stored` (the item), `render` (JSON out), `timestamp`, `names`,
-//! `continuation`, `xml`. `dialect` says where Cosmos DB and storage differ. `errors` holds the one table of error codes.
+//! Pure parts: `date_time`, `edm` and `entity` (values and JSON in), `stored` (the item), `render` (JSON out),
+//! `timestamp`, `names`, `continuation`, `xml`. `dialect` says where Cosmos DB and storage differ. `errors` holds the
+//! one table of error codes.
 
 mod access;
 mod account_properties;

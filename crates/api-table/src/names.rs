@@ -93,10 +93,11 @@ pub fn check_keys(partition_key: &str, row_key: &str, dialect: Dialect) -> Resul
         }
         Dialect::Cosmos => row_key.len() > COSMOS_ROW_KEY_BYTES_MAX,
         Dialect::Storage => {
-            let units = |key: &str| key.encode_utf16().count();
-            units(partition_key) > STORAGE_KEY_UNITS_MAX
-                || units(row_key) > STORAGE_KEY_UNITS_MAX
-                || row_key.len() > orrery_engine::ID_BYTES_MAX
+            // There are no more units than bytes.
+            let long = |key: &str| {
+                key.len() > STORAGE_KEY_UNITS_MAX && key.encode_utf16().count() > STORAGE_KEY_UNITS_MAX
+            };
+            long(partition_key) || long(row_key) || row_key.len() > orrery_engine::ID_BYTES_MAX
         }
     };
     match too_large || partition_key.len() > PARTITION_KEY_BYTES_MAX {
@@ -107,7 +108,7 @@ pub fn check_keys(partition_key: &str, row_key: &str, dialect: Dialect) -> Resul
 
 /// Refuses the name of a property.
 pub fn check_property(name: &str) -> Result<()> {
-    if name.chars().count() > PROPERTY_NAME_CHARS_MAX {
+    if name.len() > PROPERTY_NAME_CHARS_MAX && name.chars().count() > PROPERTY_NAME_CHARS_MAX {
         return Err(Code::PropertyNameTooLong.into());
     }
     let mut chars = name.chars();

@@ -1,8 +1,8 @@
 //! Queries over the entities of a table: pages in the order of their keys.
 //!
-//! A filter that fixes the partition leads to one physical partition, where the index over the keys has its rows in order. Every other
-//! query asks all of them, each for the rows behind the last one that was delivered; the engine merges what they answer.
-//! A page is remembered by nothing but the keys of its last entity (see `continuation`).
+//! A filter that fixes the partition leads to one physical partition, where the index over the keys has its rows in
+//! order. Every other query asks all of them, each for the rows behind the last one that was delivered; the engine
+//! merges what they answer. A page is remembered by nothing but the keys of its last entity (see `continuation`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,8 +49,8 @@ const SHARES_IN_PLACE_MAX: usize = 8;
 const STATEMENTS_MAX: usize = 256;
 const STATEMENT_BYTES_MAX: usize = 1024;
 
-/// What the queries of this API see of an item besides its members: the second of its write, and its timestamp in ticks where
-/// others see the etag.
+/// What the queries of this API see of an item besides its members: the second of its write, and its timestamp in
+/// ticks where others see the etag.
 pub struct TableSystem;
 
 impl SystemProperties for TableSystem {

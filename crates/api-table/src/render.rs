@@ -1,6 +1,7 @@
 //! Entities and tables as JSON, at the three levels of metadata.
 //!
-//! Members come in the order in which Cosmos DB prints them: metadata, etag, keys, properties as they were inserted, timestamp.
+//! Members come in the order in which Cosmos DB prints them: metadata, etag, keys, properties as they were inserted,
+//! timestamp.
 
 use std::fmt::Write as _;
 

@@ -1,12 +1,12 @@
 //! Resource tokens, which the NoSQL API hands out for permissions, where they are about tables.
 //!
 //! ```text
-//! Authorization: type=resource&ver=1&sig=<signature>;<payload>;        as it stands in the permission, or percent-encoded
+//! Authorization: type=resource&ver=1&sig=<signature>;<payload>;    as it stands in the permission, or percent-encoded
 //! ```
 //!
-//! A permission for a container of `TablesDB` opens the table, one with a partition key the entities under it, one for an item that
-//! entity. What a token grants and whether it covers an action is decided by the engine's `access`; here is what actions and
-//! addresses of this protocol mean there.
+//! A permission for a container of `TablesDB` opens the table, one with a partition key the entities under it, one
+//! for an item that entity. What a token grants and whether it covers an action is decided by the engine's `access`;
+//! here is what actions and addresses of this protocol mean there.
 //!
 //! | granted | mode | reaches |
 //! |---|---|---|
@@ -91,8 +91,8 @@ impl Bearer {
         Some(Bearer { principal: Principal::Granted(Box::new(grant)), range })
     }
 
-    /// Refuses what the token does not cover, before anything is looked for. An insert brings its keys in its body: they are held
-    /// against the range where they are read.
+    /// Refuses what the token does not cover, before anything is looked for. An insert brings its keys in its body:
+    /// they are held against the range where they are read.
     pub async fn permits(
         &self,
         account: &Account,

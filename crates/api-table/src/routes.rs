@@ -52,8 +52,8 @@ impl Resource {
 /// begins otherwise.
 pub fn under_account<'p>(path: &'p str, account: &str) -> Option<(&'p str, bool)> {
     let first = below(path, account)?;
-    // The official clients put the whole secondary endpoint in front of a path that has the account already. Nothing else
-    // stands below the name of an account.
+    // The official clients put the whole secondary endpoint in front of a path that has the account already. Nothing
+    // else stands below the name of an account.
     match below(first.0, account) {
         Some((rest, again)) if rest.starts_with('/') => Some((rest, first.1 || again)),
         _ => Some(first),

@@ -2,7 +2,7 @@
 //!
 //! | kind | signed text |
 //! |---|---|
-//! | account (`ss`, `srt`) | `account sp ss srt st se sip spr sv` and, from 2020-12-06 on, `ses`; a line each, the last too |
+//! | account (`ss`, `srt`) | `account sp ss srt st se sip spr sv`, from 2020-12-06 `ses`; a line each, the last too |
 //! | table (`tn`) | `sp st se /table/account/table si sip spr sv spk srk epk erk`; a line each |
 //!
 //! A signature that names a stored policy (`si`) takes from it what it does not say itself.

@@ -196,8 +196,9 @@ impl HttpApi for TableService {
     }
 
     fn claims(&self, uri: &Uri) -> bool {
-        let first = || uri.path().split('/').nth(1).unwrap_or("");
-        self.under_account(uri.path()).is_some() && !OTHER_PATHS.contains(&first())
+        let path = uri.path();
+        let first = path.get(1..).map_or("", |rest| rest.split_once('/').map_or(rest, |(first, _)| first));
+        !OTHER_PATHS.contains(&first) && self.under_account(path).is_some()
     }
 
     fn body_bytes_max(&self) -> usize {
@@ -451,7 +452,8 @@ impl TableService {
                 primary: head.primary.as_deref(),
                 comp: head.params.get("comp"),
             };
-            request.check_date(now_ms / 1000, self.config.clock_skew_s)?;
+            let machine_ms = now_ms.saturating_sub(self.account.env().moved_ms());
+            request.check_date(machine_ms / 1000, self.config.clock_skew_s)?;
             if authorization.account != head.account_name {
                 return Err(Code::AuthenticationFailed.into());
             }

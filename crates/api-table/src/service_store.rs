@@ -1,7 +1,7 @@
 //! What the service keeps besides data: stored access policies and the account's properties.
 //!
-//! It lies in items of a container of its own next to the tables, which no table can be called like. So it is as durable as they
-//! are, is saved and restored with them, and needs nothing of the catalog.
+//! It lies in items of a container of its own next to the tables, which no table can be called like. So it is as
+//! durable as they are, is saved and restored with them, and needs nothing of the catalog.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ use crate::entity::Entity;
 pub const PARTITION_KEY: &str = "$pk";
 pub const ROW_KEY: &str = "$id";
 
-/// Stands for the empty row key of storage, which no id can be. Keys hold no control characters, so nothing else is it, and
-/// it sorts where the empty key does.
+/// Stands for the empty row key of storage, which no id can be. Keys hold no control characters, so nothing else is
+/// it, and it sorts where the empty key does.
 const EMPTY_ROW_KEY: &str = "\u{1}";
 
 /// The id of an entity's item.

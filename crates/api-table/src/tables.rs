@@ -1,7 +1,7 @@
 //! Tables: create, list, read, delete, and their stored access policies.
 //!
-//! A table is a container of the database `TablesDB` with the partition key `/'$pk'`, whoever made it. Those that are made here have
-//! a composite index over their keys besides the usual ones, in whose order queries are answered.
+//! A table is a container of the database `TablesDB` with the partition key `/'$pk'`, whoever made it. Those that are
+//! made here have a composite index over their keys besides the usual ones, in whose order queries are answered.
 
 use std::sync::Arc;
 

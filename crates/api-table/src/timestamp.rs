@@ -5,9 +5,9 @@
 //! ETag       W/"datetime'2021-01-04T22%3A25%3A57.4388744Z'"
 //! ```
 //!
-//! The second is that of the write. The seven digits behind it count the changes of the partition, so every write gives another
-//! one, two in the same microsecond too, and so does a write that came through another API. Nothing is stored for it. A
-//! partition would have to commit 78,125 times within a second before the digits come again.
+//! The second is that of the write. The seven digits behind it count the changes of the partition, so every write
+//! gives another one, two in the same microsecond too, and so does a write that came through another API. Nothing is
+//! stored for it. A partition would have to commit 78,125 times within a second before the digits come again.
 
 use orrery_engine::Item;
 use orrery_engine::etag::COMMIT_POSITIONS;

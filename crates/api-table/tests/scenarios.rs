@@ -1,13 +1,15 @@
-//! Runs the data-file scenarios of `tests/scenarios/table` in process, on a memory store, over the Table and the NoSQL API.
+//! Runs the data-file scenarios of `tests/scenarios/table` in process, on a memory store, over the Table and the
+//! NoSQL API.
 //!
 //! The format of a scenario is described in `tests/scenarios/table/README.md`.
 
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use orrery_testkit::{contains, run_scenarios, substitute, text_of};
 use serde_json::Value;
 use support::{Client, Reply, Signer};
 
@@ -16,27 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn every_scenario_holds() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios/table");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty(), "no scenarios in {}", folder.display());
-    let mut failures = Vec::new();
-    for file in &files {
-        if let Err(failure) = run(file) {
-            failures.push(failure);
-        }
-    }
-    assert!(
-        failures.is_empty(),
-        "{} of {} scenarios failed:\n{}",
-        failures.len(),
-        files.len(),
-        failures.join("\n")
-    );
+    run_scenarios("table", run);
 }
 
 /// Runs one file; the error names the step.
@@ -168,46 +150,4 @@ fn check(expect: &Value, reply: &Reply) -> Result<(), String> {
         None => Ok(()),
         Some(want) => contains(want, &reply.json(), "$"),
     }
-}
-
-/// Whether `got` has everything that `want` asks for; the text `*` stands for anything.
-fn contains(want: &Value, got: &Value, path: &str) -> Result<(), String> {
-    match (want, got) {
-        (Value::String(any), got) if any == "*" && !got.is_null() => Ok(()),
-        (Value::Object(want), Value::Object(got)) => want.iter().try_for_each(|(name, value)| {
-            let path = format!("{path}.{name}");
-            match got.get(name) {
-                Some(got) => contains(value, got, &path),
-                None if value == "(absent)" => Ok(()),
-                None => Err(format!("{path} is missing")),
-            }
-        }),
-        (Value::Array(want), Value::Array(got)) if want.len() == got.len() => want
-            .iter()
-            .zip(got)
-            .enumerate()
-            .try_for_each(|(n, (want, got))| contains(want, got, &format!("{path}[{n}]"))),
-        (want, got) if want == got => Ok(()),
-        (want, got) => Err(format!("{path}: wanted {want}, got {got}")),
-    }
-}
-
-fn substitute(value: &Value, variables: &BTreeMap<String, String>) -> Value {
-    match value {
-        Value::String(text) => {
-            let filled = variables
-                .iter()
-                .fold(text.clone(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value));
-            Value::String(filled)
-        }
-        Value::Array(list) => list.iter().map(|value| substitute(value, variables)).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(name, value)| (name.clone(), substitute(value, variables))).collect()
-        }
-        other => other.clone(),
-    }
-}
-
-fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,8 +1,8 @@
 //! Whether the client of a request is still there.
 //!
-//! Long work is done on the thread of its request, which reads nothing from the network meanwhile. A server that can tell
-//! whether the client has hung up says by a [`Client`] whom to ask; the budget of the request asks now and then, and what
-//! runs for it ends when nobody waits for its answer any more.
+//! Long work is done on the thread of its request, which reads nothing from the network meanwhile. A server that can
+//! tell whether the client has hung up says by a [`Client`] whom to ask; the budget of the request asks now and then,
+//! and what runs for it ends when nobody waits for its answer any more.
 
 use std::fmt;
 use std::sync::Arc;

@@ -29,8 +29,8 @@ pub trait HttpApi: Send + Sync + 'static {
         false
     }
 
-    /// The refusal of a request whose body is not worth waiting for. Asked when the body has not arrived together with the
-    /// headers.
+    /// The refusal of a request whose body is not worth waiting for. Asked when the body has not arrived together
+    /// with the headers.
     fn refuse_head(&self, _: &Parts, _: &Connection) -> Option<Answered> {
         None
     }

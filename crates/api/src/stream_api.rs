@@ -31,8 +31,8 @@ pub trait StreamApi: Send + Sync + 'static {
     /// The `api` label of metrics.
     fn name(&self) -> &'static str;
 
-    /// Whether a connection that begins like this is this protocol's. Called for every connection of a shared port with at
-    /// least one byte, so the usual first bytes of others should be told apart quickly.
+    /// Whether a connection that begins like this is this protocol's. Called for every connection of a shared port
+    /// with at least one byte, so the usual first bytes of others should be told apart quickly.
     fn claims(&self, first: &[u8]) -> Claim;
 
     /// Serves a connection to its end. Dropped when the server closes it.
@@ -61,8 +61,8 @@ pub trait Attendant: Send + Sync {
     /// Counts and logs a request. The status is in the words of HTTP: metrics and log show classes of them.
     fn request_ended(&self, summary: &Summary, status: u16, took: Duration);
 
-    /// Waits for the turn of a request that may take long: a connection has a few, the server some more. `None`: there is no
-    /// room, and the request is to be refused.
+    /// Waits for the turn of a request that may take long: a connection has a few, the server some more. `None`:
+    /// there is no room, and the request is to be refused.
     fn long_turn(&self) -> Pin<Box<dyn Future<Output = Option<LongTurn>> + Send + '_>>;
 
     /// So many bytes of answers wait for the network. A connection that takes none of them for long is ended.

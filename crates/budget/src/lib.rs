@@ -1,8 +1,8 @@
 //! What one request may use: memory, steps and time.
 //!
-//! Every request has a [`Budget`]. Whoever takes memory that grows with data or with what a caller sent charges it there
-//! *before* taking it, whoever loops counts steps there, and both end with [`Exceeded`] when it is used up, when the
-//! time is over, or when the client has gone. Nothing needs to ask in two places.
+//! Every request has a [`Budget`]. Whoever takes memory that grows with data or with what a caller sent charges it
+//! there *before* taking it, whoever loops counts steps there, and both end with [`Exceeded`] when it is used up,
+//! when the time is over, or when the client has gone. Nothing needs to ask in two places.
 //!
 //! ```
 //! use orrery_budget::{Budget, MemoryPool};
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Memory of all requests comes from one [`MemoryPool`], whose size follows from `--memory-limit`. It is shared by a
-//! rule that needs no list of requests (`pool`): nobody may hold more than is still free, so one request alone gets half
-//! of the pool and many large ones settle at equal shares, while small ones find room.
+//! rule that needs no list of requests (`pool`): nobody may hold more than is still free, so one request alone gets
+//! half of the pool and many large ones settle at equal shares, while small ones find room.
 
 mod pool;
 mod request;

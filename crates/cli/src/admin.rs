@@ -1,58 +1,25 @@
 //! Talking to the admin routes of a running server: the flags that say which server, and one signed request.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use http::Method;
 use serde_json::Value;
 
-use crate::workload::{Call, Client, Target, client_config, endpoint_of, key_of};
+use crate::account::{target, with_account_flags};
+use crate::workload::{Call, Client};
 
 /// The type that signatures of admin requests name.
 const KIND: &str = "_orrery";
 
 /// Adds the flags that say which server it is.
 pub fn with_server_flags(command: Command) -> Command {
-    let text = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help).help_heading("Server").global(true)
-    };
-    command
-        .arg(text("endpoint", "URL", "Where the server is").default_value("http://127.0.0.1:8081"))
-        .arg(text(
-            "key",
-            "BASE64",
-            "Master key [env: ORRERY_KEY] [default: the emulator's, for loopback endpoints]",
-        ))
-        .arg(
-            text("ca", "FILE", "Trust the certificates in this PEM file, besides the system's")
-                .value_parser(clap::value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("insecure")
-                .long("insecure")
-                .help("Do not verify the server's certificate")
-                .help_heading("Server")
-                .global(true)
-                .action(ArgAction::SetTrue),
-        )
+    with_account_flags(command)
 }
 
 /// The server that the flags name.
 pub fn connect(matches: &ArgMatches) -> Result<Client> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let endpoint = endpoint_of(text("endpoint").unwrap_or_default())?;
-    let key = key_of(text("key"), &endpoint)?;
-    let tls = match endpoint.scheme_str() {
-        Some("https") => {
-            let authority = matches.get_one::<PathBuf>("ca").map(PathBuf::as_path);
-            Some(client_config(authority, matches.get_flag("insecure"))?)
-        }
-        _ => None,
-    };
-    Ok(Client::new(Arc::new(Target::new(endpoint, &key, tls)?)))
+    Ok(Client::new(target(matches)?))
 }
 
 /// One request to `_orrery/{name}`, with a query string if one is needed. An answer without a body is null.

@@ -1,7 +1,8 @@
 //! `orrery check DIR`: is everything in a data directory as it was written, and does it agree with itself?
 //!
-//! Two looks. The first reads every block of every table and every frame of the log and believes their checksums. The second opens a
-//! shadow of the store (see `orrery_storage::HeldStore`) and compares every row with the items. Nothing is changed.
+//! Two looks. The first reads every block of every table and every frame of the log and believes their checksums. The
+//! second opens a shadow of the store (see `orrery_storage::HeldStore`) and compares every row with the items.
+//! Nothing is changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! `orrery connect`: how clients reach a server with these settings, as lines that a shell can read.
 //!
-//! The names are those that the samples of the SDKs read. A client of tables takes a server at a name for Cosmos DB and one at an
-//! address for storage, and so gets a line for each. While the emulator's well-known key is in force there is one more, for clients of
-//! storage's emulator.
+//! The names are those that the samples of the SDKs read. A client of tables takes a server at a name for Cosmos DB
+//! and one at an address for storage, and so gets a line for each. While the emulator's well-known key is in force
+//! there is one more, for clients of storage's emulator.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,13 +10,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use anyhow::Result;
 use clap::{Arg, ArgMatches, Command};
 use orrery_server::config::{Config, DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, SETTINGS, TlsMode};
-use orrery_server::lifecycle::{GREMLIN_PORT, TABLE_PORT};
+use orrery_server::lifecycle::{GREMLIN_PORT, MONGO_PORT, TABLE_PORT, mongo_connection_string};
 
 use crate::Usage;
 use crate::serve::{configure, flag};
 
 /// Of the settings of `serve`, those that clients have to know.
-const NAMES: [&str; 6] = ["listen", "table-listen", "gremlin-listen", "key", "tls", "account-name"];
+const NAMES: [&str; 8] =
+    ["listen", "table-listen", "gremlin-listen", "mongo-listen", "mongo-auth", "key", "tls", "account-name"];
 
 /// Where `UseDevelopmentStorage=true` looks for tables.
 const EMULATOR_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10_002);
@@ -91,6 +92,10 @@ fn lines(config: &Config) -> Result<String, Usage> {
             "Gremlin API; the user name is the graph: /dbs/DATABASE/colls/CONTAINER",
             &[("GREMLIN_ENDPOINT", endpoint), ("GREMLIN_PASSWORD", key.clone())],
         );
+    }
+    if let Some(at) = config.mongo_listen.addresses(MONGO_PORT, &config.listen).first() {
+        let connection = mongo_connection_string(config, reachable(*at, "mongo-listen")?);
+        section("MongoDB API", &[("MONGODB_CONNECTION_STRING", connection)]);
     }
     Ok(text)
 }

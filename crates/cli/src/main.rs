@@ -1,12 +1,18 @@
-//! The one binary: `orrery serve`, `connect`, `cert`, `key`, `check`, `repair`, `partitions`, `partition`, `faults`, `script`, `workload`.
+//! The one binary: `orrery serve` and the commands around it.
 //!
-//! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes: 0 done, 1 failed (the
-//! reason is on stderr), 2 the command line or a setting is wrong.
+//! Each subcommand is a module with `command()`, its part of the command line, and `run()`. Exit codes are in
+//! `account/failure.rs`: 0 done, 1 failed (the reason is on stderr), 2 the command line or a setting is wrong, and
+//! some that scripts can tell apart.
 
+mod account;
 mod admin;
+mod advise;
+mod budget;
 mod cert;
 mod check;
+mod completions;
 mod connect;
+mod everyday;
 mod faults;
 mod key;
 mod partition;
@@ -14,6 +20,8 @@ mod partitions;
 mod repair;
 mod script;
 mod serve;
+mod test_controls;
+mod transfer;
 mod workload;
 
 use std::process::ExitCode;
@@ -21,13 +29,16 @@ use std::process::ExitCode;
 use clap::Command;
 use clap::error::ErrorKind;
 
-/// A document is larger than what the C library's allocator keeps per thread, and its rows are freed by other threads than
-/// made them: allocation was a tenth of a write. Huge pages are off because an idle server would hold twice the memory.
+use account::{ExitCodes, Failure};
+
+/// A document is larger than what the C library's allocator keeps per thread, and its rows are freed by other threads
+/// than made them: allocation was a tenth of a write. Huge pages are off because an idle server would hold twice the
+/// memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Freed memory goes back to the system after this time, where the allocator would wait for a second: what a burst of large
-/// queries has freed counts towards the memory limit as long as it is kept. The allocator's own variable
+/// Freed memory goes back to the system after this time, where the allocator would wait for a second: what a burst of
+/// large queries has freed counts towards the memory limit as long as it is kept. The allocator's own variable
 /// (`MIMALLOC_PURGE_DELAY`) goes before.
 const MEMORY_KEPT_MS: std::ffi::c_long = 200;
 
@@ -74,7 +85,21 @@ fn command() -> Command {
         .subcommand(partitions::command())
         .subcommand(faults::command())
         .subcommand(script::command())
+        .subcommand(everyday::database::command())
+        .subcommand(everyday::container::command())
+        .subcommand(everyday::item::command())
+        .subcommand(everyday::query::command())
+        .subcommand(everyday::feed::command())
+        .subcommand(everyday::top::command())
+        .subcommand(transfer::import_command())
+        .subcommand(transfer::export_command())
+        .subcommand(advise::command())
+        .subcommand(budget::command())
+        .subcommand(test_controls::clock_command())
+        .subcommand(test_controls::reset_command())
         .subcommand(workload::command())
+        .subcommand(completions::command())
+        .subcommand(completions::man_command())
         .subcommand(Command::new("version").about("Print the version"))
 }
 
@@ -92,6 +117,20 @@ fn main() -> ExitCode {
         Some(("partitions", matches)) => partitions::run(matches),
         Some(("faults", matches)) => faults::run(matches),
         Some(("script", matches)) => script::run(matches),
+        Some(("database", matches)) => everyday::database::run(matches),
+        Some(("container", matches)) => everyday::container::run(matches),
+        Some(("item", matches)) => everyday::item::run(matches),
+        Some(("query", matches)) => everyday::query::run(matches),
+        Some(("feed", matches)) => everyday::feed::run(matches),
+        Some(("top", matches)) => everyday::top::run(matches),
+        Some(("completions", matches)) => completions::run(matches, command()),
+        Some(("man", matches)) => completions::run_man(matches, command()),
+        Some(("advise", matches)) => advise::run(matches),
+        Some(("budget", matches)) => budget::run(matches),
+        Some(("clock", matches)) => test_controls::run_clock(matches),
+        Some(("reset", matches)) => test_controls::run_reset(matches),
+        Some(("import", matches)) => transfer::import(matches),
+        Some(("export", matches)) => transfer::export(matches),
         Some(("workload", matches)) => workload::run(matches),
         _ => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));
@@ -102,7 +141,12 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("orrery: {error:#}");
-            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+            // A failure may have been given context on its way.
+            let failure = error.downcast_ref::<Failure>().map(|failure| failure.code);
+            ExitCode::from(match failure {
+                _ if error.is::<Usage>() => ExitCodes::Usage as u8,
+                failure => failure.unwrap_or(ExitCodes::Failed) as u8,
+            })
         }
     }
 }

@@ -1,8 +1,10 @@
-//! `orrery repair DIR`: keeps what can be read of a damaged data directory, and derives again what follows from the items.
+//! `orrery repair DIR`: keeps what can be read of a damaged data directory, and derives again what follows from the
+//! items.
 //!
-//! A new store is built beside the old one, out of every block and frame that reads; then rows that follow from items are made to
-//! follow again, and the result is checked. Only when that is done does it take the place of the old one, which is kept
-//! whole in `set-aside-…` with a report of what is lost. Nothing is ever deleted but what this command itself has made.
+//! A new store is built beside the old one, out of every block and frame that reads; then rows that follow from items
+//! are made to follow again, and the result is checked. Only when that is done does it take the place of the old one,
+//! which is kept whole in `set-aside-…` with a report of what is lost. Nothing is ever deleted but what this command
+//! itself has made.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};

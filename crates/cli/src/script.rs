@@ -1,8 +1,8 @@
 //! `orrery script run`: a stored procedure from a file, run once against an endpoint.
 //!
-//! The file is stored under a name of its own, executed with logging, and removed again; `--keep` leaves it there under the
-//! file's name. The console goes to stderr, the answer to stdout, and a failure says line, column and stack in terms
-//! of the file: a loop of "edit, run" without a client program.
+//! The file is stored under a name of its own, executed with logging, and removed again; `--keep` leaves it there
+//! under the file's name. The console goes to stderr, the answer to stdout, and a failure says line, column and stack
+//! in terms of the file: a loop of "edit, run" without a client program.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

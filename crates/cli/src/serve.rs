@@ -2,12 +2,18 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use orrery_server::config::settings::HIDDEN;
-use orrery_server::config::{self, Config, ConfigError, Given, SETTINGS, Setting};
+use orrery_server::config::{self, Config, ConfigError, Given, SETTINGS, Setting, TlsMode};
+use orrery_server::lifecycle::{Step, Steps};
 
 use crate::Usage;
+use crate::account::target_of;
+use crate::transfer::dump;
+
+/// Requests at once while the account is written out.
+const DUMP_READERS: usize = 4;
 
 const AFTER_HELP: &str = "\
 Every setting may also be given as an environment variable (ORRERY_ and the name in capitals, `-` becomes `_`) or as a key \
@@ -47,7 +53,37 @@ pub fn flag(setting: &'static Setting) -> Arg {
 
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let (config, warnings) = configure(matches)?;
-    orrery_server::lifecycle::serve(&config, &warnings)
+    let steps = steps(&config)?;
+    orrery_server::lifecycle::serve(&config, &warnings, steps)
+}
+
+/// Loading before the first request and dumping after the last, through the server's own port as any client would.
+fn steps(config: &Config) -> Result<Steps> {
+    if let Some(directory) = &config.export_on_exit {
+        dump::check_directory(directory).map_err(|error| Usage(format!("--export-on-exit: {error:#}")))?;
+    }
+    if let Some(directory) = &config.import {
+        dump::check_directory(directory).map_err(|error| Usage(format!("--import: {error:#}")))?;
+    }
+    let scheme = if config.tls == TlsMode::Required { "https" } else { "http" };
+    let step = |directory: &PathBuf, load: bool| -> Step {
+        let (directory, key) = (directory.clone(), config.keys.primary.clone());
+        Box::new(move |address| {
+            Box::pin(async move {
+                // The certificate is this process's own.
+                let target = target_of(&format!("{scheme}://{address}"), Some(&key), None, true)?;
+                let done = match load {
+                    true => dump::load_if_there(target, &directory).await.context("--import"),
+                    false => dump::dump(target, &directory, DUMP_READERS).await.context("--export-on-exit"),
+                };
+                done.map(|_| ())
+            })
+        })
+    };
+    Ok(Steps {
+        before_announcing: config.import.as_ref().map(|directory| step(directory, true)),
+        before_stopping: config.export_on_exit.as_ref().map(|directory| step(directory, false)),
+    })
 }
 
 /// The effective configuration, and what should be said about it.

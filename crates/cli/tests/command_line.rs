@@ -1,6 +1,7 @@
 //! What the binary says: help, wrong flags and values, as files in `tests/snapshots`.
 //!
-//! `ORRERY_SNAPSHOTS=write cargo test -p orrery --test command_line` writes them anew; look at the difference before committing it.
+//! `ORRERY_SNAPSHOTS=write cargo test -p orrery --test command_line` writes them anew; look at the difference before
+//! committing it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -49,6 +50,18 @@ fn help_is_as_recorded() {
     check("help-script", &["script", "run", "--help"], &[], 0);
     check("help-partitions", &["partitions", "--help"], &[], 0);
     check("help-faults", &["faults", "--help"], &[], 0);
+    check("help-database", &["database", "--help"], &[], 0);
+    check("help-container", &["container", "create", "--help"], &[], 0);
+    check("help-item", &["item", "patch", "--help"], &[], 0);
+    check("help-query", &["query", "--help"], &[], 0);
+    check("help-feed", &["feed", "--help"], &[], 0);
+    check("help-top", &["top", "--help"], &[], 0);
+    check("help-import", &["import", "--help"], &[], 0);
+    check("help-export", &["export", "--help"], &[], 0);
+    check("help-advise", &["advise", "--help"], &[], 0);
+    check("help-budget", &["budget", "--help"], &[], 0);
+    check("help-clock", &["clock", "--help"], &[], 0);
+    check("help-completions", &["completions", "--help"], &[], 0);
     check("help-workload", &["workload", "--help"], &[], 0);
     check("version", &["version"], &[], 0);
 }
@@ -80,6 +93,13 @@ fn wrong_flags_and_values_say_what_is_allowed() {
     check("open-with-known-key", &["serve", "--ephemeral", "--listen", "0.0.0.0:8081"], &[], 2);
     check("wrong-environment", &["serve"], &[("ORRERY_CONSISTENCY", "eventually")], 2);
     check("missing-file", &["serve", "--config", "/nonexistent/orrery.toml"], &[], 2);
+    check(
+        "wrong-rule",
+        &["import", "a", "--db", "d", "--container", "c", "--partition-key", "/pk=sum(/a)"],
+        &[],
+        2,
+    );
+    check("wrong-source", &["import", "--db", "d", "--container", "c"], &[], 2);
     check("wrong-operation", &["workload", "--operations", "read,write"], &[], 2);
 }
 

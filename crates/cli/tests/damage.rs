@@ -1,5 +1,5 @@
-//! A flipped bit in the store of a running business: what it holds is an error, everything else goes on, `orrery check` finds it and
-//! `orrery repair` keeps the rest.
+//! A flipped bit in the store of a running business: what it holds is an error, everything else goes on, `orrery
+//! check` finds it and `orrery repair` keeps the rest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The real binary and its directory: somebody else's files stay, a store that is not whole is refused with what is missing,
-//! nobody gets in beside a running server, and nobody else may read.
+//! The real binary and its directory: somebody else's files stay, a store that is not whole is refused with what is
+//! missing, nobody gets in beside a running server, and nobody else may read.
 
 #![cfg(unix)]
 

@@ -163,7 +163,8 @@ fn a_workload_over_tls_trusts_the_exported_certificate_only() {
     }
 }
 
-/// Figures, not a judgement: `cargo test --release -p orrery --test life start -- --nocapture` prints them for this machine.
+/// Figures, not a judgement: `cargo test --release -p orrery --test life start -- --nocapture` prints them for this
+/// machine.
 #[test]
 fn start_and_idle_figures_are_printed() {
     let mut best = Duration::MAX;

@@ -1,9 +1,10 @@
 //! A server that is killed in the middle of splits and merges: after each restart every acknowledged write is there,
 //! and every hash value has exactly one owner.
 //!
-//! Each round begins a split or a merge over the wire, lets writers go on beside it, one of them with changesets of a table that is
-//! split or merged as well, and kills the server at a random moment: while it plans, copies, catches up, hands over, or frees the old partitions. Rounds (5; the full run has
-//! 30), seed and binary are set as `orrery_testkit::CrashTest` says.
+//! Each round begins a split or a merge over the wire, lets writers go on beside it, one of them with changesets of a
+//! table that is split or merged as well, and kills the server at a random moment: while it plans, copies, catches
+//! up, hands over, or frees the old partitions. Rounds (5; the full run has 30), seed and binary are set as
+//! `orrery_testkit::CrashTest` says.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

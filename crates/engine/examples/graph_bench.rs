@@ -1,8 +1,9 @@
 //! What a graph over vectors costs and saves, beside a scan over their codes.
 //!
-//! `cargo run --release -p orrery-engine --example graph_bench DIR [ITEMS] [clustered|uniform|grouped] [DISTANCE]`: loads
-//! items with a vector of 128 dimensions into an empty directory, links all of them, and asks for the ten nearest by the
-//! graph, by a scan over the codes, and by brute force, which tells the recall. CPU is that of the whole process.
+//! `cargo run --release -p orrery-engine --example graph_bench DIR [ITEMS] [clustered|uniform|grouped] [DISTANCE]`:
+//! loads items with a vector of 128 dimensions into an empty directory, links all of them, and asks for the ten
+//! nearest by the graph, by a scan over the codes, and by brute force, which tells the recall. CPU is that of the
+//! whole process.
 
 mod bench_support;
 
@@ -156,7 +157,7 @@ fn ask(
                     format: &JsonText,
                     timed: false,
                     explained: false,
-                    held: None,
+                    result_cache: None,
                     costs,
                 };
                 let page = partition.query(&query, &mut |row| {

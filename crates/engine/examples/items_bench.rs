@@ -1,7 +1,7 @@
 //! What items cost inside the engine, without a network: nanoseconds per operation on the calling thread.
 //!
-//! `cargo run --release -p orrery-engine --example items_bench [ITEMS] [DIR]`: a store in memory, or the embedded one in
-//! `DIR` (an empty directory) with relaxed durability, so that what is measured is work and not the disk.
+//! `cargo run --release -p orrery-engine --example items_bench [ITEMS] [DIR]`: a store in memory, or the embedded one
+//! in `DIR` (an empty directory) with relaxed durability, so that what is measured is work and not the disk.
 
 use std::sync::Arc;
 use std::time::Instant;

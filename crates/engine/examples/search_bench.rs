@@ -1,8 +1,9 @@
-//! What search indexes cost and save: bytes on disk for each item, CPU for each write and for each query, with and without.
+//! What search indexes cost and save: bytes on disk for each item, CPU for each write and for each query, with and
+//! without.
 //!
-//! `cargo run --release -p orrery-engine --example search_bench DIR [ITEMS]`: loads items with a point, a text of a hundred words and
-//! a vector of 128 dimensions into empty directories under `DIR`, one for each policy, with relaxed durability, and asks each of
-//! them the same queries. CPU is that of the whole process.
+//! `cargo run --release -p orrery-engine --example search_bench DIR [ITEMS]`: loads items with a point, a text of a
+//! hundred words and a vector of 128 dimensions into empty directories under `DIR`, one for each policy, with relaxed
+//! durability, and asks each of them the same queries. CPU is that of the whole process.
 
 mod bench_support;
 
@@ -147,7 +148,7 @@ fn ask(container: &Arc<Container>, what: &str, text: &str) -> Result<(), Failure
                     format: &JsonText,
                     timed: false,
                     explained: false,
-                    held: None,
+                    result_cache: None,
                     costs: Costs::default(),
                 },
                 &mut |row| {

@@ -7,9 +7,9 @@
 //! one       number u32 | lsn u64 | sub u8 | ts u32 | id | content type | other members | kind u8 | link or media
 //! ```
 //!
-//! So they come and go with their item, in its commits, through splits and copies, and count towards its partition. Texts
-//! are a length (u32) and bytes; numbers are little-endian. The price is that a change of one rewrites the row, which is why
-//! there may be only so many and so much of them ([`ATTACHMENTS_MAX`], [`ATTACHED_BYTES_MAX`]).
+//! So they come and go with their item, in its commits, through splits and copies, and count towards its partition.
+//! Texts are a length (u32) and bytes; numbers are little-endian. The price is that a change of one rewrites the row,
+//! which is why there may be only so many and so much of them ([`ATTACHMENTS_MAX`], [`ATTACHED_BYTES_MAX`]).
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -31,8 +31,8 @@ const FORMAT: u8 = 1;
 const KIND_LINK: u8 = 0;
 const KIND_STORED: u8 = 1;
 
-/// The attachments in an item's row, and which change wrote the document beside them: the etag of an item is that of its
-/// document, whatever happens to its attachments.
+/// The attachments in an item's row, and which change wrote the document beside them: the etag of an item is that of
+/// its document, whatever happens to its attachments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
     pub(crate) lsn: u64,

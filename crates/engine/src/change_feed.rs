@@ -1,9 +1,10 @@
 //! The change feed of a container: which items have changed since a point, over all partitions of a scope.
 //!
-//! Positions in different partitions have nothing to do with each other, so a reader has one in each ([`ChangePositions`]). A
-//! page goes through the partitions in hash order until it is full; one that it does not reach keeps its place. A partition
-//! that came from others begins where the reader was in them: items keep the numbers of their changes. Of two that were
-//! merged, the earlier position counts, and what the reader has seen of the other comes again.
+//! Positions in different partitions have nothing to do with each other, so a reader has one in each
+//! ([`ChangePositions`]). A page goes through the partitions in hash order until it is full; one that it does not
+//! reach keeps its place. A partition that came from others begins where the reader was in them: items keep the
+//! numbers of their changes. Of two that were merged, the earlier position counts, and what the reader has seen of
+//! the other comes again.
 
 use crate::call::PartitionRef;
 use crate::container::Container;

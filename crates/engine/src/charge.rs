@@ -5,9 +5,9 @@
 //! terms that differ. Failing costs too: a refused create a quarter of the create, any other refused write a quarter
 //! of a bare write.
 //!
-//! Worked example, the default policy: creating `{"id":"d1","pk":"a","n":1,"s":"x1"}` makes two terms for each of the four
-//! scalars and one for the time of the write: `(5.2 + 0.2 * 9) / 1.05 = 6.67 RU`. Replacing `n` and `s` takes two
-//! values and a time out and puts as many in: `(10.4 + 0.2 * 6) / 1.05 = 11.05 RU`.
+//! Worked example, the default policy: creating `{"id":"d1","pk":"a","n":1,"s":"x1"}` makes two terms for each of the
+//! four scalars and one for the time of the write: `(5.2 + 0.2 * 9) / 1.05 = 6.67 RU`. Replacing `n` and `s` takes
+//! two values and a time out and puts as many in: `(10.4 + 0.2 * 6) / 1.05 = 11.05 RU`.
 //!
 //! Terms of a document, as far as the policy includes them:
 //! - a scalar, an empty array or an empty object: one for the path, one for the value;
@@ -16,12 +16,12 @@
 //! - the time of the write: one, and it always changes, but is paid once per commit: a batch that touches an item again
 //!   does not pay for it again.
 //!
-//! Elements of an array share their path. Terms are counted where index rows are made, in the same walk over the two versions
-//! (`partition/index/walk.rs`).
+//! Elements of an array share their path. Terms are counted where index rows are made, in the same walk over the two
+//! versions (`partition/index/walk.rs`).
 
 const U_PER_RU: f64 = 1.05;
-/// Hundredths of U. Charges are added up in them and divided once, because whole numbers add up exactly: inside a batch the
-/// service shows every digit of a charge, and they are those of `660 / 105` and `1120 / 105`.
+/// Hundredths of U. Charges are added up in them and divided once, because whole numbers add up exactly: inside a
+/// batch the service shows every digit of a charge, and they are those of `660 / 105` and `1120 / 105`.
 const WRITE_CU: f64 = 520.0;
 const TERM_CU: f64 = 20.0;
 /// What each unique key adds to storing or removing its values.

@@ -85,7 +85,8 @@ impl Account {
         check
     }
 
-    /// Makes all rows follow from the items again. The account must be opened anew afterwards, and [`Account::remake_indexes`] asked for.
+    /// Makes all rows follow from the items again. The account must be opened anew afterwards, and
+    /// [`Account::remake_indexes`] asked for.
     pub fn mend(&self, mending: Mending, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let slots = self.slots();
         for (done, (container, range)) in slots.iter().enumerate() {

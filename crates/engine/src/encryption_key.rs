@@ -1,8 +1,8 @@
 //! Client encryption keys: the wrapped keys that clients encrypt items with, before they send them.
 //!
-//! A key belongs to a database. What the server holds of it is useless without the key that wraps it, which clients keep
-//! elsewhere; `keyWrapMetadata` tells them where. So there is nothing to do with a key but to keep it: the definition is
-//! read once to refuse what no client could use, and its canonical text is what is stored and echoed.
+//! A key belongs to a database. What the server holds of it is useless without the key that wraps it, which clients
+//! keep elsewhere; `keyWrapMetadata` tells them where. So there is nothing to do with a key but to keep it: the
+//! definition is read once to refuse what no client could use, and its canonical text is what is stored and echoed.
 
 use std::sync::Arc;
 

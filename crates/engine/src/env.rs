@@ -1,8 +1,9 @@
 //! Time and randomness, passed in.
 //!
-//! What the engine stores, answers or decides by the calendar or by chance comes from here, so a test can set the clock
-//! and a failure can be repeated from its seed. How long something has taken (pages of queries, splits, the sweeper's
-//! rounds) is measured with the machine's own clock; it decides when work pauses and what a cache forgets, never a result.
+//! What the engine stores, answers or decides by the calendar or by chance comes from here, so a test can set the
+//! clock and a failure can be repeated from its seed. How long something has taken (pages of queries, splits, the
+//! sweeper's rounds) is measured with the machine's own clock; it decides when work pauses and what a cache forgets,
+//! never a result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +18,19 @@ pub trait Env: Send + Sync {
         self.now_ms().saturating_mul(1_000_000)
     }
 
+    /// How far the clock was moved on purpose, for tests.
+    fn moved_ms(&self) -> u64 {
+        0
+    }
+
+    /// Whether it can be.
+    fn is_movable(&self) -> bool {
+        false
+    }
+
+    /// Moves it forward, if it can be moved.
+    fn move_clock(&self, _by_ms: u64) {}
+
     /// Seconds since 1970, as resources carry them in `_ts`.
     fn now_s(&self) -> u32 {
         u32::try_from(self.now_ms() / 1000).unwrap_or(u32::MAX)
@@ -27,6 +41,8 @@ pub trait Env: Send + Sync {
 pub struct SystemEnv {
     random: AtomicU64,
     started: Instant,
+    movable: bool,
+    moved_ms: AtomicU64,
 }
 
 impl SystemEnv {
@@ -35,7 +51,17 @@ impl SystemEnv {
         // a seed without a dependency. These numbers tell things apart; no secret is made of them.
         use std::hash::{BuildHasher, Hasher};
         let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-        SystemEnv { random: AtomicU64::new(seed), started: Instant::now() }
+        SystemEnv {
+            random: AtomicU64::new(seed),
+            started: Instant::now(),
+            movable: false,
+            moved_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// The same with a clock that can be moved, if asked.
+    pub fn with_movable_clock(self, movable: bool) -> SystemEnv {
+        SystemEnv { movable, ..self }
     }
 }
 
@@ -48,7 +74,9 @@ impl Default for SystemEnv {
 impl Env for SystemEnv {
     fn now_ms(&self) -> u64 {
         // A clock before 1970 is a broken machine; 0 keeps the engine running and is visible in every `_ts`.
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_millis() as u64)
+        let now_ms =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_millis() as u64);
+        now_ms.saturating_add(self.moved_ms())
     }
 
     fn random_u64(&self) -> u64 {
@@ -56,7 +84,22 @@ impl Env for SystemEnv {
     }
 
     fn monotonic_ns(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let passed_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        passed_ns.saturating_add(self.moved_ms().saturating_mul(1_000_000))
+    }
+
+    fn moved_ms(&self) -> u64 {
+        self.moved_ms.load(Ordering::Relaxed)
+    }
+
+    fn is_movable(&self) -> bool {
+        self.movable
+    }
+
+    fn move_clock(&self, by_ms: u64) {
+        if self.movable {
+            self.moved_ms.fetch_add(by_ms, Ordering::Relaxed);
+        }
     }
 }
 

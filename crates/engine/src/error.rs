@@ -65,8 +65,8 @@ pub enum Kind {
     WritesStopped,
     /// The disk is full: what adds something is refused until there is room.
     NoRoom,
-    /// The server lacks something at the moment, such as descriptors or its store; nothing was done, and the same request
-    /// may succeed later.
+    /// The server lacks something at the moment, such as descriptors or its store; nothing was done, and the same
+    /// request may succeed later.
     Unavailable,
     /// The store did not say whether it has written: the request may have been carried out or not.
     OutcomeUnknown,

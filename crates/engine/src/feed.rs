@@ -196,8 +196,8 @@ fn take_epk(from: &mut &[u8]) -> Option<Epk> {
     take_bytes(from).map(|bytes| Epk(bytes.into()))
 }
 
-/// A page of items. Every partition that it turns to lets it in and is charged for what it gives; one that refuses ends the
-/// page before it, unless there is nothing on it yet.
+/// A page of items. Every partition that it turns to lets it in and is charged for what it gives; one that refuses
+/// ends the page before it, unless there is nothing on it yet.
 pub(crate) async fn read_feed(container: &Container, scope: &Scope, page: &PageRequest) -> Result<FeedPage> {
     let (min, max) = bounds_of(container, scope)?;
     let mut left = page.limits();

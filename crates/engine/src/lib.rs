@@ -6,7 +6,7 @@
 //! await, and time and randomness come from an [`Env`].
 //!
 //! ```text
-//! Account ── catalog snapshot ── Database ── Container ── routing by hash ── PartitionRef ── Partition ── Space (storage)
+//! Account ── catalog snapshot ── Database ── Container ── routing by hash ── PartitionRef ── Partition ── Space
 //! ```
 //!
 //! - `account`, `catalog/`, `offer`: what exists, durably, and who changes it.
@@ -14,7 +14,8 @@
 //! - `encryption_key`: the wrapped keys of clients that encrypt.
 //! - `definition/`: what a container is: every policy parsed, validated and defaulted.
 //! - `container`, `ranges`: a handle with routing; items, feeds, batches and queries go through it.
-//! - `call/`: the calls of partitions as data, answered here or elsewhere. `condition`: the conditions of patches, as data.
+//! - `call/`: the calls of partitions as data, answered here or elsewhere. `condition`: the conditions of patches, as
+//!   data.
 //! - `script_call`: scripts over a logical partition, run by a host that the account is given.
 //! - `change_feed`: changes since a point, over all partitions of a scope.
 //! - `split/`: partitions that become two, or one again, while they serve.

@@ -1,9 +1,9 @@
 //! What an api knows about its queries that the engine does not, on the node that has a partition.
 //!
-//! A request that came from another node brings its statement as text. Compiling and running it takes what its api would have
-//! used: functions that users have added, the members that items are shown with, memory. An account is given one host for
-//! each api at its start, and a request names the one it means. Conditions of patches are SQL, and belong to the host of
-//! that name.
+//! A request that came from another node brings its statement as text. Compiling and running it takes what its api
+//! would have used: functions that users have added, the members that items are shown with, memory. An account is
+//! given one host for each api at its start, and a request names the one it means. Conditions of patches are SQL, and
+//! belong to the host of that name.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::script_call::ScriptHost;
 pub const SQL_HOST: &str = "sql";
 
 pub trait QueryHost: Send + Sync {
-    /// What statements of a container are compiled with, at the expense of a budget: all but the clock and the dice, which
-    /// are those of the request.
+    /// What statements of a container are compiled with, at the expense of a budget: all but the clock and the dice,
+    /// which are those of the request.
     fn env(&self, container: &Arc<ContainerCore>, budget: &Budget) -> QueryEnv;
 
     /// The members that items of a container are shown with.

@@ -4,8 +4,8 @@
 //! not touch, so their open partitions stay open. Whoever has routed by the old map finds a partition that says it is
 //! gone, and routes again.
 //!
-//! A *slot* is where the partition of a range is while it is open. One that has lost its store is let go, and another is
-//! opened in its place (see `container::opening`).
+//! A *slot* is where the partition of a range is while it is open. One that has lost its store is let go, and another
+//! is opened in its place (see `container::opening`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -1,9 +1,9 @@
 //! Routing a request again when the map of ranges has changed under it.
 //!
-//! A partition that was split or merged is gone for those who were on their way to it. A request that was routed by key,
-//! scope or hash is routed again by the new map, and its sender notices nothing; only one that names a range by its id is
-//! told. [`Routes`] decides that for all of them: reads and lists, writes and scripts (`call::container`), and requests
-//! that an api makes of several pieces, such as queries over partitions ([`Container::routed`]).
+//! A partition that was split or merged is gone for those who were on their way to it. A request that was routed by
+//! key, scope or hash is routed again by the new map, and its sender notices nothing; only one that names a range by
+//! its id is told. [`Routes`] decides that for all of them: reads and lists, writes and scripts (`call::container`),
+//! and requests that an api makes of several pieces, such as queries over partitions ([`Container::routed`]).
 
 use crate::container::Container;
 use crate::error::{Error, Kind};
@@ -30,8 +30,8 @@ impl<'c> Routes<'c> {
         self.after_pause() && before != self.map
     }
 
-    /// The same for a request of which nothing was done, and that has waited for the end of a handover: whether that has
-    /// succeeded or failed, it is begun again.
+    /// The same for a request of which nothing was done, and that has waited for the end of a handover: whether that
+    /// has succeeded or failed, it is begun again.
     pub(crate) fn after_pause(&mut self) -> bool {
         self.tries += 1;
         self.tries <= ROUTES_MAX
@@ -64,8 +64,8 @@ macro_rules! routed {
 pub(crate) use routed;
 
 impl Container {
-    /// Runs a request that is made of several calls. When a partition went away under it (`is_gone`), it runs again by the
-    /// new map, unless the client named the partition itself and has to know.
+    /// Runs a request that is made of several calls. When a partition went away under it (`is_gone`), it runs again
+    /// by the new map, unless the client named the partition itself and has to know.
     pub fn routed<T, E>(
         &self,
         scope: &Scope,

@@ -1,4 +1,5 @@
-//! Attachments live in the row of their item: they share its commits, its moves and its end, and leave its document alone.
+//! Attachments live in the row of their item: they share its commits, its moves and its end, and leave its document
+//! alone.
 
 mod items_support;
 

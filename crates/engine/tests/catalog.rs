@@ -221,8 +221,8 @@ fn the_rows_of_a_deleted_container_are_dropped_in_the_background() {
     wait(account.delete_container(&container, None)).unwrap();
     eventually(|| rows_of(world.store.as_ref(), 1) == 0 && rows_of(world.store.as_ref(), 2) == 0);
     drop(account);
-    // The meta row and the database are all that is left. Looking takes the space away from its owner, who may have been
-    // about to remove the last drop row; the next start does it then.
+    // The meta row and the database are all that is left. Looking takes the space away from its owner, who may have
+    // been about to remove the last drop row; the next start does it then.
     eventually(|| {
         drop(world.open());
         rows_of(world.store.as_ref(), 0) == 2

@@ -1,5 +1,5 @@
-//! Groups, aggregates and filters from columns: the same rows, positions, figures and charges as from items, whatever was written
-//! between two queries or is being written meanwhile.
+//! Groups, aggregates and filters from columns: the same rows, positions, figures and charges as from items, whatever
+//! was written between two queries or is being written meanwhile.
 //!
 //! A failure prints its seed; `ORRERY_SEED=n` runs that case alone, `ORRERY_CASES=n` that many.
 

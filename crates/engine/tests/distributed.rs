@@ -1,5 +1,5 @@
-//! Queries over several partitions: the rows are those of one partition after the other, in pages of any size, on any number
-//! of threads, and whatever is split or merged between two pages.
+//! Queries over several partitions: the rows are those of one partition after the other, in pages of any size, on any
+//! number of threads, and whatever is split or merged between two pages.
 
 mod items_support;
 mod query_support;
@@ -74,7 +74,7 @@ struct Asked {
     plan: MergePlan,
     prepared: Prepared,
     skips: bool,
-    held: Option<Arc<ResultCache>>,
+    result_cache: Option<Arc<ResultCache>>,
     degree: usize,
     format: &'static dyn RowFormat,
     scope: Scope,
@@ -87,7 +87,16 @@ impl Asked {
         let plan = MergePlan::new(&query, &prepared, &[], &QueryEnv::default()).unwrap();
         let skips = query.offset_limit.is_some();
         let text = text.to_owned();
-        Asked { text, plan, prepared, skips, held: None, degree: 1, format: &JsonText, scope: Scope::All }
+        Asked {
+            text,
+            plan,
+            prepared,
+            skips,
+            result_cache: None,
+            degree: 1,
+            format: &JsonText,
+            scope: Scope::All,
+        }
     }
 
     fn page(
@@ -97,7 +106,7 @@ impl Asked {
         rows: usize,
     ) -> Result<(Vec<Vec<u8>>, Option<DistributedPosition>), DistributedFailure> {
         let budget = Budget::unlimited();
-        TestHost::register(&fixture.account, self.held.clone());
+        TestHost::register(&fixture.account, self.result_cache.clone());
         let run = || {
             let shares = fixture.container.shares_of(&self.scope)?;
             let options = QueryOptions {
@@ -108,8 +117,8 @@ impl Asked {
                 page_time: Duration::from_secs(60),
                 page_bytes: 1 << 20,
                 budget: &budget,
-                held: self.held.as_ref(),
-                held_place: Some(ResultCachePlace { owner: b"test".to_vec(), query: 1 }),
+                result_cache: self.result_cache.as_ref(),
+                result_place: Some(ResultCachePlace { owner: b"test".to_vec(), query: 1 }),
                 system: &TestSystem,
                 statement: StatementSource::of_text(&self.text, &[]),
                 format: self.format,
@@ -178,9 +187,9 @@ impl Asked {
 fn merged_pages_are_those_of_one_partition_after_the_other() {
     let fixture = fixture(180, 4);
     for text in QUERIES {
-        for (rows, degree, held) in [(1_000, 1, false), (7, 1, true), (5, 3, false), (23, 4, true)] {
-            let held = held.then(|| Arc::new(ResultCache::default()));
-            let asked = Asked { degree, held, ..Asked::new(text) };
+        for (rows, degree, result_cache) in [(1_000, 1, false), (7, 1, true), (5, 3, false), (23, 4, true)] {
+            let result_cache = result_cache.then(|| Arc::new(ResultCache::default()));
+            let asked = Asked { degree, result_cache, ..Asked::new(text) };
             let found = asked.pages(&fixture, rows, |_| {});
             assert_eq!(found, asked.naive(&fixture), "{text}, pages of {rows}, {degree} at once");
         }

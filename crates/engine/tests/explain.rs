@@ -4,7 +4,7 @@
 //! policy {"compositeIndexes":[…]}        the indexing policy; the default where there is none
 //! beside {"fullTextPolicy":{…}}          other members of the container
 //! fill 2000                              so many items: id, pk of 20, n, city of 50, email, tags, sometimes rare
-//! fill 2000 searched                     id, pk of 20, n, a point at, a text of 5 words out of 100, a vector v of 3 dimensions
+//! fill 2000 searched                     id, pk of 20, n, a point at, a text of 5 words of 100, a vector v of 3
 //! fill 600 linked                        the same, with graphs over vectors, complete and asked however small they are
 //!
 //! > SELECT …                             a query, and what its first page did

@@ -1,4 +1,5 @@
-//! Mending a partition whose derived rows are gone: everything follows from the items again, however many rows there are.
+//! Mending a partition whose derived rows are gone: everything follows from the items again, however many rows there
+//! are.
 
 mod items_support;
 

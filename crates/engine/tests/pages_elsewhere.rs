@@ -1,5 +1,5 @@
-//! Pages of partitions that are elsewhere: queries are sent as data, run there within what their request has left, and end
-//! there when nobody waits for them.
+//! Pages of partitions that are elsewhere: queries are sent as data, run there within what their request has left,
+//! and end there when nobody waits for them.
 
 mod items_support;
 mod query_support;

@@ -1,7 +1,8 @@
 //! Queries inside a partition: whatever plan finds the items, the rows are those of the naive evaluator.
 //!
-//! Each case makes a container with a random policy, fills it, changes some of it, and asks random queries, whole and in
-//! pages of random sizes. A failure prints its seed; `ORRERY_SEED=n` runs that case alone, `ORRERY_CASES=n` that many.
+//! Each case makes a container with a random policy, fills it, changes some of it, and asks random queries, whole and
+//! in pages of random sizes. A failure prints its seed; `ORRERY_SEED=n` runs that case alone, `ORRERY_CASES=n` that
+//! many.
 
 mod items_support;
 mod query_support;

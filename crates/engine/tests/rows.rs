@@ -1,4 +1,5 @@
-//! Golden files of stored rows: what a write puts, changes and removes. `tests/golden/rows/*.txt`, which anyone can add to.
+//! Golden files of stored rows: what a write puts, changes and removes. `tests/golden/rows/*.txt`, which anyone can
+//! add to.
 //!
 //! ```text
 //! container {"defaultTtl": 100}          begins a container, with these members of its definition

@@ -1,7 +1,7 @@
 //! Searches inside a partition: whatever index finds the items, the rows are those of the naive evaluator.
 //!
-//! As `queries`, with shapes on the earth and on a plane, and with texts. A failure prints its seed; `ORRERY_SEED=n` runs that case alone,
-//! `ORRERY_CASES=n` that many.
+//! As `queries`, with shapes on the earth and on a plane, and with texts. A failure prints its seed; `ORRERY_SEED=n`
+//! runs that case alone, `ORRERY_CASES=n` that many.
 
 mod items_support;
 mod query_support;

@@ -1,5 +1,5 @@
-//! A store that goes away and comes back: a partition that has lost it is opened again and shows what is there. What was
-//! acknowledged always is, what was not is there as a whole or not at all, and nobody has to restart anything.
+//! A store that goes away and comes back: a partition that has lost it is opened again and shows what is there. What
+//! was acknowledged always is, what was not is there as a whole or not at all, and nobody has to restart anything.
 
 mod items_support;
 
@@ -98,8 +98,8 @@ fn while_the_store_is_away_everything_is_refused_for_now_and_afterwards_it_goes_
     assert_eq!((figures.partitions_lost, figures.partitions_reopened, figures.catalog_lost), (0, 1, false));
 }
 
-/// Writes are submitted before any is waited for, so later ones are prepared on top of those that fail; the last ones may
-/// find the partition open again, and some may have been routed again and come after others.
+/// Writes are submitted before any is waited for, so later ones are prepared on top of those that fail; the last ones
+/// may find the partition open again, and some may have been routed again and come after others.
 #[test]
 fn of_writes_in_a_row_every_acknowledged_one_is_there_once_and_where_its_lsn_says() {
     for (seed, fault) in (0..60).zip([Fault::LoseAnswer, Fault::LoseRequest, Fault::Refuse].iter().cycle()) {

@@ -34,8 +34,8 @@ impl Bench {
         wait(self.account.create_container(&database, definition, throughput)).unwrap()
     }
 
-    /// Upserts for `seconds`, eight clients that each wait as they are told, keys by `choose`. RU served per second, and
-    /// refusals.
+    /// Upserts for `seconds`, eight clients that each wait as they are told, keys by `choose`. RU served per second,
+    /// and refusals.
     fn load(
         &self,
         container: &Arc<Container>,

@@ -1,7 +1,7 @@
 //! What a new API has to write: a protocol of one-line requests, made for this test and thrown away after it.
 //!
-//! It reads, writes, queries four partitions with the rows merged in order, follows the change feed and is kept out by the
-//! access rules, and all of its own is decoding, calling and encoding: [`Lines::answer`].
+//! It reads, writes, queries four partitions with the rows merged in order, follows the change feed and is kept out
+//! by the access rules, and all of its own is decoding, calling and encoding: [`Lines::answer`].
 
 mod items_support;
 mod query_support;

@@ -15,6 +15,9 @@ pub fn run(input: &[u8]) {
         assert!(std::str::from_utf8(&text).is_ok(), "no text came of it");
         if text.len() < 100_000 {
             json::check(&text);
+            if let Some(again) = fuzzing::to_binary_json(&text) {
+                assert!(fuzzing::binary_json(&again).is_some(), "what was written is not read back");
+            }
         }
     }
 }

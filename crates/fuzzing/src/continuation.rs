@@ -1,8 +1,8 @@
 //! Bytes as what clients carry from one answer to the next request.
 //!
-//! The first byte chooses the request. Continuations of our own are put together as the server would: the format and what
-//! ties one to its query stay as they were given out, and the bytes are the position after them. So an input reaches
-//! the code that goes on from a position, not only the code that refuses foreign ones.
+//! The first byte chooses the request. Continuations of our own are put together as the server would: the format and
+//! what ties one to its query stay as they were given out, and the bytes are the position after them. So an input
+//! reaches the code that goes on from a position, not only the code that refuses foreign ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,4 +1,4 @@
-//! Bytes as what clients of the Gremlin API send: values in GraphSON and GraphBinary, whole messages.
+//! Bytes as what clients of the Gremlin API send: scripts, values in GraphSON and GraphBinary, whole messages.
 
 use orrery_api_gremlin::fuzzing;
 
@@ -8,6 +8,10 @@ pub fn graphson(input: &[u8]) {
 
 pub fn graphbinary(input: &[u8]) {
     fuzzing::graphbinary(input);
+}
+
+pub fn script(input: &[u8]) {
+    fuzzing::script(input);
 }
 
 pub fn message(input: &[u8]) {

@@ -12,15 +12,21 @@
 //! | `continuation` | where a feed, a query or a change feed goes on; session tokens, etags, resource ids |
 //! | `headers` | a whole request: method, path, headers, body |
 //! | `frames` | what comes on a connection of the direct protocol: context requests, requests, their tokens |
+//! | `batch_rows` | a batch in rows, as .NET sends them |
 //! | `scripts` | what a stored procedure says to its host |
 //! | `table_filter` | a filter of the Table API: parsed, turned into a query, compiled |
 //! | `table_batch` | a batch of the Table API: a line with its content type, its body |
 //! | `table_address` | a path, and a query string with a shared access signature and continuation tokens |
 //! | `graphson` | a value in GraphSON of any version, read, written, read again |
 //! | `graphbinary` | a value in GraphBinary, read, written, read again |
+//! | `gremlin_script` | a script of the Gremlin API: parsed, run over a small graph, its results written |
 //! | `gremlin_message` | a whole message to the Gremlin API: MIME type, request, credentials |
+//! | `mongo_messages` | what comes on a connection of the MongoDB API: messages of every kind, packed ones too |
+//! | `bson` | a document in BSON: read, stored, printed, compared |
+//! | `mongo_operation` | documents with a filter, projection, update or pipeline in Extended JSON, run in memory |
 //! | `table_request` | a whole request to the Table API, signed; its body as an entity and as XML too |
 
+mod batch_rows;
 mod binary_json;
 mod client;
 mod continuation;
@@ -28,6 +34,7 @@ mod frames;
 mod gremlin;
 mod headers;
 mod json;
+mod mongo;
 mod mutate;
 mod scripts;
 mod sql;
@@ -46,12 +53,17 @@ pub const TARGETS: &[Target] = &[
     Target { name: "json", run: json::run },
     Target { name: "frames", run: frames::run },
     Target { name: "binary_json", run: binary_json::run },
+    Target { name: "batch_rows", run: batch_rows::run },
     Target { name: "continuation", run: continuation::run },
     Target { name: "headers", run: headers::run },
     Target { name: "scripts", run: scripts::run },
     Target { name: "graphson", run: gremlin::graphson },
     Target { name: "graphbinary", run: gremlin::graphbinary },
+    Target { name: "gremlin_script", run: gremlin::script },
     Target { name: "gremlin_message", run: gremlin::message },
+    Target { name: "mongo_messages", run: mongo::messages },
+    Target { name: "bson", run: mongo::bson },
+    Target { name: "mongo_operation", run: mongo::operation },
     Target { name: "table_filter", run: table::filter },
     Target { name: "table_batch", run: table::batch },
     Target { name: "table_address", run: table::address },

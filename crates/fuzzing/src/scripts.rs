@@ -1,7 +1,7 @@
 //! Bytes as what a script says to its host: calls of the API it is given, with arguments of every kind.
 //!
-//! The bytes choose calls and arguments; what comes of it is a procedure, run within small limits over a collection that
-//! answers in its turn with whatever the bytes say.
+//! The bytes choose calls and arguments; what comes of it is a procedure, run within small limits over a collection
+//! that answers in its turn with whatever the bytes say.
 
 use std::time::{Duration, Instant};
 

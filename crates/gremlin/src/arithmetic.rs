@@ -1,7 +1,7 @@
 //! Sums, products and their relatives over all numbers of the language.
 //!
-//! The wider type of the two decides; one floating-point operand makes the result floating. What overflows is lifted to the
-//! next wider type; a long that overflows is an error.
+//! The wider type of the two decides; one floating-point operand makes the result floating. What overflows is lifted
+//! to the next wider type; a long that overflows is an error.
 
 use std::sync::Arc;
 

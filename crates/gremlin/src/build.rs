@@ -31,6 +31,8 @@ pub(crate) struct Builder<'a> {
     /// Whether the traversal writes somewhere, so that sources must be read to their end first.
     pub writes: bool,
     pub path_mode: crate::traverser::PathMode,
+    /// Whether `or()` and `and()` without arguments stand between what they connect.
+    pub infix: bool,
     operators: usize,
     depth: usize,
     stacked: usize,
@@ -42,6 +44,8 @@ pub(crate) struct Builder<'a> {
 pub(crate) struct Call<'a> {
     pub name: &'static str,
     pub args: &'a [Value],
+    /// Whether the arguments are written out in a script.
+    pub literal: bool,
     pub mods: Vec<&'a Instruction>,
     /// Filters that followed and are part of it now.
     pub filters: Vec<Filter>,
@@ -62,6 +66,7 @@ impl<'a> Builder<'a> {
             lowering: true,
             writes: false,
             path_mode: crate::traverser::PathMode::Full,
+            infix: true,
             operators: 0,
             depth: 0,
             stacked: 0,
@@ -123,7 +128,7 @@ impl<'a> Builder<'a> {
             let text = format!("More than {STACKED_MAX} operators in traversals inside of each other.");
             return Err(Error::new(ErrorKind::Limit, text));
         }
-        let pipeline = match connectives(steps) {
+        let pipeline = match connectives(steps).filter(|_| self.infix) {
             Some(connected) => self.sequence(&connected, is_root),
             None => self.sequence(steps, is_root),
         };
@@ -169,6 +174,7 @@ impl<'a> Builder<'a> {
             let mut call = Call {
                 name: def.name,
                 args: &step.arguments,
+                literal: step.literal,
                 mods: Vec::new(),
                 filters: Vec::new(),
                 limit: None,

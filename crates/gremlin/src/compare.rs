@@ -1,8 +1,8 @@
 //! Equality with promotion of numbers, comparability within a type, and the total order of everything.
 //!
-//! `1` equals `1.0`; a number and a text are not equal and neither is less; NaN is equal to nothing, yet has its place in
-//! the order, after infinity. Types in the order: null, booleans, numbers, dates, texts, UUIDs, vertices, edges, vertex
-//! properties, properties, paths, sets, lists, maps, anything else.
+//! `1` equals `1.0`; a number and a text are not equal and neither is less; NaN is equal to nothing, yet has its
+//! place in the order, after infinity. Types in the order: null, booleans, numbers, dates, texts, UUIDs, vertices,
+//! edges, vertex properties, properties, paths, sets, lists, maps, anything else.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

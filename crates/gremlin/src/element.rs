@@ -1,8 +1,9 @@
 //! Vertices, edges and properties as traversers carry them.
 //!
 //! A vertex reached over an edge is known by reference (id, label, partition key) before its document was read: its
-//! properties are [filled in](Vertex::fill) when a step or the result needs them, for a whole batch at once. Elements are never
-//! changed in place; after a write the evaluator remembers the new state and shows it wherever the element turns up again.
+//! properties are [filled in](Vertex::fill) when a step or the result needs them, for a whole batch at once. Elements
+//! are never changed in place; after a write the evaluator remembers the new state and shows it wherever the element
+//! turns up again.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};

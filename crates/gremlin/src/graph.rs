@@ -1,11 +1,12 @@
 //! The seam to a graph: what the evaluator asks of whoever keeps vertices and edges.
 //!
-//! Everything is asked for many at once. The evaluator gathers a frontier and asks for the adjacency of all of it, for the
-//! properties of all of it; it hands over ids, labels, partition keys, filters, orders and limits together, so that the
-//! implementation can answer from an index and route to the partitions that are named. Calls are synchronous and may block.
+//! Everything is asked for many at once. The evaluator gathers a frontier and asks for the adjacency of all of it,
+//! for the properties of all of it; it hands over ids, labels, partition keys, filters, orders and limits together,
+//! so that the implementation can answer from an index and route to the partitions that are named. Calls are
+//! synchronous and may block.
 //!
-//! What was handed over is checked again by the evaluator, so an implementation may use as much of a lookup as its index can
-//! and answer with more than was asked for, never with less.
+//! What was handed over is checked again by the evaluator, so an implementation may use as much of a lookup as its
+//! index can and answer with more than was asked for, never with less.
 
 use std::any::Any;
 use std::sync::Arc;

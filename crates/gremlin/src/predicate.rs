@@ -45,7 +45,8 @@ pub enum TextOp {
 }
 
 impl P {
-    /// Whether the predicate holds. Fails only where the question itself is wrong (a text question without a text, say).
+    /// Whether the predicate holds. Fails only where the question itself is wrong (a text question without a text,
+    /// say).
     pub fn test(&self, value: &Value) -> Result<bool> {
         let compared = |other: &Value| compare(value, other);
         Ok(match self {

@@ -47,7 +47,8 @@ pub struct Options {
     pub budget: Budget,
     /// Elements in results have their properties; otherwise they may be references.
     pub materialize_properties: bool,
-    /// The strings `id` and `label` mean `T.id` and `T.label` in has(), property() and values(), as the service takes them.
+    /// The strings `id` and `label` mean `T.id` and `T.label` in has(), property() and values(), as the service takes
+    /// them.
     pub id_and_label_as_keys: bool,
     /// Loops of one repeat(); the service allows 32. More is an error, not an end.
     pub repeat_loops_max: u32,
@@ -187,6 +188,7 @@ fn traverse(
     builder.lowering = !options.naive;
     builder.writes = writes(&rewritten);
     builder.path_mode = mode;
+    builder.infix = !settings.without_infix;
     let mut pipeline = builder.root(&rewritten)?;
     let mut cx = Cx::new(graph, options, mode);
     settings.apply(&mut cx);

@@ -29,6 +29,10 @@ pub(crate) struct Settings {
     subgraph: Option<Subgraph>,
     reserved_keys: Option<Vec<Arc<str>>>,
     edge_labels_needed: bool,
+    /// No graph computer may be asked for.
+    no_computer: bool,
+    /// `withoutStrategies(ConnectiveStrategy)`: `or()` and `and()` connect their arguments alone, and have none.
+    pub without_infix: bool,
 }
 
 struct Partition {
@@ -45,13 +49,16 @@ struct Subgraph {
     properties: Option<Arc<Bytecode>>,
 }
 
+/// What makes the infix forms of `or()` and `and()`.
+const CONNECTIVE: &str = "ConnectiveStrategy";
+
 /// Strategies of TinkerPop without a meaning of their own here.
 const WITHOUT_EFFECT: &[&str] = &[
     "AdjacentToIncidentStrategy",
     "ByModulatorOptimizationStrategy",
     "ComputerFinalizationStrategy",
     "ComputerVerificationStrategy",
-    "ConnectiveStrategy",
+    CONNECTIVE,
     "CountStrategy",
     "EarlyLimitStrategy",
     "ElementIdStrategy",
@@ -81,7 +88,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "TinkerGraphCountStrategy",
     "TinkerGraphStepStrategy",
     "RequirementsStrategy",
-    "VertexProgramRestrictionStrategy",
     "ReservedKeysVerificationStrategy",
     "EdgeLabelVerificationStrategy",
 ];
@@ -112,7 +118,14 @@ impl Settings {
                         }
                     }
                 }
-                ("withoutStrategies", _) | ("with", _) => {}
+                ("withoutStrategies", strategies) => {
+                    let named = |strategy: &Value| match strategy {
+                        Value::Strategy(strategy) => &*strategy.name == CONNECTIVE,
+                        other => other.as_str().is_some_and(|name| name.ends_with(CONNECTIVE)),
+                    };
+                    settings.without_infix |= strategies.iter().any(named);
+                }
+                ("with", _) => {}
                 ("withSideEffect", [Value::String(key), value, rest @ ..]) => {
                     let operator = match rest {
                         [] => None,
@@ -199,6 +212,10 @@ impl Settings {
                     get("keys").map(texts).unwrap_or_else(|| vec![Arc::from("id"), Arc::from("label")]);
                 self.reserved_keys = Some(keys);
             }
+            "VertexProgramRestrictionStrategy" => self.no_computer = true,
+            "VertexProgramStrategy" if self.no_computer => {
+                return Err(Error::runtime("The TraversalSource does not allow the use of a GraphComputer"));
+            }
             "EdgeLabelVerificationStrategy" if throws => self.edge_labels_needed = true,
             name if WITHOUT_EFFECT.contains(&name) => {}
             name => {
@@ -221,6 +238,7 @@ impl Settings {
         cx.one_bulk = self.one_bulk;
         if let Some(seed) = self.seed {
             cx.rng = Rng::new(seed);
+            cx.seed = Some(seed);
         }
     }
 

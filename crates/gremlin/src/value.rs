@@ -1,8 +1,8 @@
 //! A Gremlin value: what traversers carry, what steps take as arguments and what a result is made of.
 //!
-//! `==` and `Hash` are Gremlin's *equivalence* (`dedup()`, `group()`, sets, keys of maps): type-sensitive, so that the
-//! int 1 and the long 1 are two keys, and NaN is itself. Equality with promotion (`P.eq`), comparability and the total order
-//! of `order()` are functions of [`crate::compare`].
+//! `==` and `Hash` are Gremlin's *equivalence* (`dedup()`, `group()`, sets, keys of maps): type-sensitive, so that
+//! the int 1 and the long 1 are two keys, and NaN is itself. Equality with promotion (`P.eq`), comparability and the
+//! total order of `order()` are functions of [`crate::compare`].
 //!
 //! Large things are behind `Arc`: a value is copied whenever a traverser splits.
 
@@ -167,7 +167,8 @@ impl Value {
         }
     }
 
-    /// What a nested list, set or map of this value takes in memory, roughly; elements are shared and count as references.
+    /// What a nested list, set or map of this value takes in memory, roughly; elements are shared and count as
+    /// references.
     pub fn size_bytes(&self) -> usize {
         const OWN: usize = size_of::<Value>();
         OWN + match self {

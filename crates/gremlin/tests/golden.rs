@@ -1,8 +1,8 @@
 //! `tests/golden/gremlin/*.txt`: traversals in, results out, on graphs that the files themselves build.
 //!
-//! `partition key NAME` on the first line makes the graph a partitioned one. After `> script` come the results, one on
-//! each line as `asString()` would show them, in order; after `? script` sorted, because the order is nobody's promise. An error
-//! is `! Kind: message`. Lines with `#` are comments.
+//! `partition key NAME` on the first line makes the graph a partitioned one. After `> script` come the results, one
+//! on each line as `asString()` would show them, in order; after `? script` sorted, because the order is nobody's
+//! promise. An error is `! Kind: message`. Lines with `#` are comments.
 //!
 //! Set `UPDATE_GOLDEN=1` to write the results again, and read the difference.
 

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! So all cells inside a cell lie in one range of numbers ([`Cell::range`]), and the cells around it are few
-//! ([`Cell::parents`]). A cube has no poles and no antimeridian: nothing happens there. Edges of cells are great circles, and
-//! cells of a level are about equally large. A plane has one face, its bounding box; what lies outside of it is in
-//! [`Cell::ELSEWHERE`], as is whatever cells cannot tell.
+//! ([`Cell::parents`]). A cube has no poles and no antimeridian: nothing happens there. Edges of cells are great
+//! circles, and cells of a level are about equally large. A plane has one face, its bounding box; what lies outside
+//! of it is in [`Cell::ELSEWHERE`], as is whatever cells cannot tell.
 //!
-//! A [`Region`] is asked about circles around cells, nothing else, and may answer "maybe" as often as it likes: a covering
-//! is always large enough and need not be small.
+//! A [`Region`] is asked about circles around cells, nothing else, and may answer "maybe" as often as it likes: a
+//! covering is always large enough and need not be small.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -123,7 +123,8 @@ pub enum Touch {
 
 /// What is to be covered with cells.
 pub trait Region {
-    /// How a circle lies to the region: around a direction on the unit sphere by an angle, or around `[x, y, 1]` on the plane.
+    /// How a circle lies to the region: around a direction on the unit sphere by an angle, or around `[x, y, 1]` on
+    /// the plane.
     fn touch(&self, center: [f64; 3], radius: f64) -> Touch;
 
     /// Whether a rectangle of the plane, `[left, bottom, right, top]`, holds the region. Not asked on the sphere.
@@ -196,8 +197,8 @@ impl Grid {
         }
     }
 
-    /// At most `cells_max` cells that hold a region, in order and none inside another; more only where the faces of the cube
-    /// themselves are more.
+    /// At most `cells_max` cells that hold a region, in order and none inside another; more only where the faces of
+    /// the cube themselves are more.
     pub fn cover(&self, region: &dyn Region, cells_max: usize) -> Vec<Cell> {
         let faces = match self {
             Grid::Sphere => 0..SPHERE_FACES,

@@ -1,21 +1,24 @@
 //! Vectors as a graph in which the nearest to another are found by walking, without looking at most of them.
 //!
-//! Every node has links to a few others: the near ones of every direction, so that from anywhere a way leads closer to any
-//! place (Vamana, the graph of DiskANN). A search keeps a list of the nearest nodes that it has met and goes on from the nearest
-//! that it has not gone on from yet, until it has done so from all on the list. A longer list finds more and costs more.
+//! Every node has links to a few others: the near ones of every direction, so that from anywhere a way leads closer
+//! to any place (Vamana, the graph of DiskANN). A search keeps a list of the nearest nodes that it has met and goes
+//! on from the nearest that it has not gone on from yet, until it has done so from all on the list. A longer list
+//! finds more and costs more.
 //!
 //! ```text
-//! insert   search for the vector; link it with those found, pruned; link these back, and prune the ones that have too many
+//! insert   search for the vector; link it with those found, pruned; link these back, and prune those with too many
 //! remove   search for the vector; whoever has a link to it gets links to some of those it had links to instead
 //! ```
 //!
-//! All that is known of vectors are their codes (`quantize`). Links to nodes that are gone are passed over, and vanish when
-//! the node that has them is written again. Where nodes are kept is the caller's business ([`GraphRows`]).
+//! All that is known of vectors are their codes (`quantize`). Links to nodes that are gone are passed over, and
+//! vanish when the node that has them is written again. Where nodes are kept is the caller's business
+//! ([`GraphRows`]).
 //!
-//! Every node can be reached. When it is linked, the nearest that there was before gets a link to it which is never pruned: it is
-//! its *parent*. Parents have lower numbers than their children, so these links make trees, and searches begin at their roots,
-//! beside a sample of all nodes. They begin, too, at nodes that were far from all others when they came: the first of a group that lies
-//! close together. On the way to such a group a search would be caught by other groups.
+//! Every node can be reached. When it is linked, the nearest that there was before gets a link to it which is never
+//! pruned: it is its *parent*. Parents have lower numbers than their children, so these links make trees, and
+//! searches begin at their roots, beside a sample of all nodes. They begin, too, at nodes that were far from all
+//! others when they came: the first of a group that lies close together. On the way to such a group a search would be
+//! caught by other groups.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
@@ -36,7 +39,8 @@ const CHILD: u32 = 1 << 31;
 pub const NODES_MAX: u32 = CHILD;
 /// Children that a node has, where another is near enough.
 const CHILDREN_MAX: usize = 8;
-/// A node is far from all others when the nearest is this much further away than half of that one's links are, in squares.
+/// A node is far from all others when the nearest is this much further away than half of that one's links are, in
+/// squares.
 const FAR: f32 = 9.0;
 /// What codes may be off, as a part of the square of lengths; and how many links tell something.
 const NOISE: f32 = 0.05;
@@ -67,8 +71,8 @@ pub trait GraphEdit: GraphRows {
 
 /// How far apart the vectors of two codes are, as a graph sees it: a square, and 0 for the same vector.
 ///
-/// Dot products know no nearness, so vectors are thought to have one more dimension, which brings all of them to one length:
-/// the nearest there have the largest products.
+/// Dot products know no nearness, so vectors are thought to have one more dimension, which brings all of them to one
+/// length: the nearest there have the largest products.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
     pub quantizer: Quantizer,
@@ -166,8 +170,9 @@ impl GraphSearch {
         Ok(Some(met))
     }
 
-    /// Goes on until it has gone on from the `list` nearest of all that were met, and then from `patience` others without finding
-    /// one for the list: how much there is to find nobody knows, but where the list still gets better there is more.
+    /// Goes on until it has gone on from the `list` nearest of all that were met, and then from `patience` others
+    /// without finding one for the list: how much there is to find nobody knows, but where the list still gets better
+    /// there is more.
     pub fn run<R: GraphRows>(
         &mut self,
         rows: &mut R,
@@ -231,8 +236,8 @@ impl GraphSearch {
     }
 }
 
-/// Links a new node, with a higher number than all others. `list`: how thoroughly its neighbours are searched for. Its code must
-/// be there already. Returns whether searches have to begin at it too.
+/// Links a new node, with a higher number than all others. `list`: how thoroughly its neighbours are searched for.
+/// Its code must be there already. Returns whether searches have to begin at it too.
 pub fn insert<R: GraphEdit>(
     rows: &mut R,
     measure: &Measure,
@@ -310,8 +315,9 @@ fn parent_among<R: GraphEdit>(rows: &mut R, candidates: &[u32]) -> Result<Option
     Ok(candidates.first().copied())
 }
 
-/// Takes a node out, whose code and links must still be there: whoever has a link to it gets others instead, and its children
-/// get other parents. Then the caller removes it. Returns the children that found no parent: searches have to begin at them too.
+/// Takes a node out, whose code and links must still be there: whoever has a link to it gets others instead, and its
+/// children get other parents. Then the caller removes it. Returns the children that found no parent: searches have
+/// to begin at them too.
 pub fn remove<R: GraphEdit>(
     rows: &mut R,
     measure: &Measure,
@@ -424,8 +430,9 @@ impl Neighbour {
     }
 }
 
-/// The links of a node among those around it: its children, then near ones first, without those to which a chosen one leads. What
-/// room is left goes to the nearest that were passed over, which is what keeps copies of one vector together.
+/// The links of a node among those around it: its children, then near ones first, without those to which a chosen one
+/// leads. What room is left goes to the nearest that were passed over, which is what keeps copies of one vector
+/// together.
 fn pruned(measure: &Measure, node: u32, mut around: Vec<Neighbour>) -> Vec<u32> {
     // Copies form a chain by their numbers, or they would all be linked with the same few.
     let apart = |other: &Neighbour| other.node.abs_diff(node);

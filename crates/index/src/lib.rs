@@ -12,7 +12,8 @@
 //!
 //! - `value`, `number`: one value. `range`: the byte range of "everything above 5", "every string that starts with x".
 //! - `composite`: several values in one key, each ascending or descending. `cell`: places on the earth or a plane.
-//! - `text`: words and where they stand. `vector`, `quantize`: vectors, whole and in few bits. `graph`: the nearest by walking.
+//! - `text`: words and where they stand. `vector`, `quantize`: vectors, whole and in few bits. `graph`: the nearest
+//!   by walking.
 //!
 //! ```
 //! use orrery_index::{ValueRange, decode, encode_value};

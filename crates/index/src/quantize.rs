@@ -1,10 +1,11 @@
 //! Vectors in a few bits for each dimension, for finding those that are worth a closer look.
 //!
-//! Nothing is learned from the data, so that the code of a vector depends on the vector alone. It is brought to length 1 and
-//! turned by a fixed rotation that looks random (signs and Hadamard transforms), after which every dimension says about as much as
-//! every other and is spread like a bell curve. Each is rounded to one of a few steps; where there are fewer bits than
-//! dimensions the rest is left out. A code also keeps the vector's length, and by how much rounding has changed its direction:
-//! dividing by that makes the product with another vector right on average (as in RaBitQ).
+//! Nothing is learned from the data, so that the code of a vector depends on the vector alone. It is brought to
+//! length 1 and turned by a fixed rotation that looks random (signs and Hadamard transforms), after which every
+//! dimension says about as much as every other and is spread like a bell curve. Each is rounded to one of a few
+//! steps; where there are fewer bits than dimensions the rest is left out. A code also keeps the vector's length, and
+//! by how much rounding has changed its direction: dividing by that makes the product with another vector right on
+//! average (as in RaBitQ).
 //!
 //! ```text
 //! length (f32)   correction (f32)   codes, 1, 2, 4 or 8 bits each

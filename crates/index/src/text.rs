@@ -1,7 +1,8 @@
 //! Words of texts as index rows: stems in keys, and where they stand in values.
 //!
-//! A stem is its bytes and `00`, which no word holds. Of one longer than [`STEM_BYTES_MAX`] the beginning is kept, followed by
-//! `01` and a hash of the whole in hexadecimal digits: long enough that two are never taken for each other.
+//! A stem is its bytes and `00`, which no word holds. Of one longer than [`STEM_BYTES_MAX`] the beginning is kept,
+//! followed by `01` and a hash of the whole in hexadecimal digits: long enough that two are never taken for each
+//! other.
 //!
 //! Values are varints: the length of the text, then the places of the stem as gaps, the first counted from 0.
 

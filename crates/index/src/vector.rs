@@ -7,9 +7,9 @@
 //! 02 … 03 …     1 byte: int8, uint8
 //! ```
 //!
-//! Whole numbers are written as bytes only where nothing is lost. A [`Probe`] computes how alike a stored vector is to that of
-//! a query, and how far off the answer can be at most, because elements were rounded and sums are short: so that whoever wants the
-//! exact order knows whom to ask.
+//! Whole numbers are written as bytes only where nothing is lost. A [`Probe`] computes how alike a stored vector is
+//! to that of a query, and how far off the answer can be at most, because elements were rounded and sums are short:
+//! so that whoever wants the exact order knows whom to ask.
 
 /// How elements are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub fn encode_vector(out: &mut Vec<u8>, vector: &[f64], element: Element) {
     }
 }
 
-/// Reads a vector; `None` for one that was not written, or for damaged bytes. The error is that of its elements: relative, and
-/// whatever their size.
+/// Reads a vector; `None` for one that was not written, or for damaged bytes. The error is that of its elements:
+/// relative, and whatever their size.
 fn decode(bytes: &[u8], into: &mut Vec<f32>) -> Option<(f64, f64)> {
     into.clear();
     let (form, body) = bytes.split_first()?;
@@ -137,7 +137,8 @@ impl Probe {
             let count = other.len() as f64;
             // Rounded elements on both sides, sums of so many terms in each lane, and the lanes.
             let sum_error = (count / LANES as f64 + LANES as f64) * FLOAT32_ERROR;
-            // Of a form without tiny errors a vector of no length has none either, where dividing would make it no number.
+            // Of a form without tiny errors a vector of no length has none either, where dividing would make it no
+            // number.
             let tiny = if tiny > 0.0 { tiny * count.sqrt() / length.max(tiny) } else { 0.0 };
             let share = relative + FLOAT32_ERROR + sum_error + tiny;
             let product = self.length * length;

@@ -1,4 +1,5 @@
-//! Prints the cost of the operations that every request pays for, in nanoseconds: `cargo run --release -p orrery-model --example documents_bench`.
+//! Prints the cost of the operations that every request pays for, in nanoseconds: `cargo run --release -p
+//! orrery-model --example documents_bench`.
 //!
 //! Each figure is the best of many rounds, so that other work on the machine disturbs it least.
 

@@ -42,8 +42,8 @@ pub struct PartitionKeyDefinition {
 }
 
 impl PartitionKeyDefinition {
-    /// The key of an item. What is missing, or is an array or object, is undefined, as SDKs take it too; where the system
-    /// chose the path, an undefined key is no component at all.
+    /// The key of an item. What is missing, or is an array or object, is undefined, as SDKs take it too; where the
+    /// system chose the path, an undefined key is no component at all.
     pub fn extract(&self, document: Raw<'_>) -> PartitionKey {
         let component =
             |path| document.path(path).and_then(KeyComponent::from_raw).unwrap_or(KeyComponent::Undefined);
@@ -69,8 +69,8 @@ impl PartitionKeyDefinition {
         }
     }
 
-    /// The same from what [`PartitionKey::encode`] wrote; `None` when the bytes are something else. Looking up items by index
-    /// does this for each of them, so the usual key, one string, is not taken apart first.
+    /// The same from what [`PartitionKey::encode`] wrote; `None` when the bytes are something else. Looking up items
+    /// by index does this for each of them, so the usual key, one string, is not taken apart first.
     pub fn effective_encoded(&self, encoded: &[u8]) -> Option<Epk> {
         if let (KeyKind::Hash, KeyVersion::V2, Some(text)) =
             (self.kind, self.version, PartitionKey::encoded_text(encoded))
@@ -92,7 +92,8 @@ impl PartitionKeyDefinition {
         (min, max)
     }
 
-    /// The `n + 1` boundaries of `n` equal ranges: `""`, …, `"FF"`. Clients' tests know where they lie. Zero counts as one.
+    /// The `n + 1` boundaries of `n` equal ranges: `""`, …, `"FF"`. Clients' tests know where they lie. Zero counts
+    /// as one.
     pub fn boundaries(&self, n: u32) -> Vec<Epk> {
         let n = n.max(1);
         let inner = (1..n).map(|i| match (self.kind, self.version) {
@@ -181,7 +182,8 @@ fn truncate_v1(component: &KeyComponent) -> KeyComponent {
     component.clone()
 }
 
-/// The order-keeping number encoding of version 1: type, the top 8 bits, then 7 bits a byte, each marked whether more follow.
+/// The order-keeping number encoding of version 1: type, the top 8 bits, then 7 bits a byte, each marked whether more
+/// follow.
 fn write_number_v1(out: &mut SmallVec<[u8; 16]>, value: f64) {
     let bits = value.to_bits();
     let mut rest = if bits >> 63 == 1 { bits.wrapping_neg() } else { bits | 1 << 63 };

@@ -1,7 +1,7 @@
 //! Partition keys: their values, as clients write them and as they are stored.
 //!
-//! A key is a list of components, one per path of the container's definition (or fewer, then it is a prefix of a hierarchical
-//! key). `[{}]` (undefined), `[null]` and `[]` (no components) are three different keys.
+//! A key is a list of components, one per path of the container's definition (or fewer, then it is a prefix of a
+//! hierarchical key). `[{}]` (undefined), `[null]` and `[]` (no components) are three different keys.
 
 use crate::document::raw::{Kind, Raw};
 use crate::json::parser::{Parser, Str};
@@ -72,8 +72,8 @@ impl PartitionKey {
         out.push(b']');
     }
 
-    /// Appends bytes whose order is the order of keys: by component, undefined < null < false < true < numbers < strings. Each component
-    /// says where it ends, so more can follow.
+    /// Appends bytes whose order is the order of keys: by component, undefined < null < false < true < numbers <
+    /// strings. Each component says where it ends, so more can follow.
     ///
     /// ```text
     /// 01 undefined   02 null   03 false   04 true   05 number, 8 bytes   06 string, 00 as 00 FF, end 00 01

@@ -1,9 +1,9 @@
 //! Partial updates of a stored document.
 //!
 //! Only the containers along the patched paths are opened; everything else is copied as bytes into the new document.
-//! The operations apply in order, each to the result of the one before, and all of them or none. Messages are the service's
-//! own, because applications match them. Whether a path may be patched at all (id, partition key, system properties) is
-//! decided by the caller.
+//! The operations apply in order, each to the result of the one before, and all of them or none. Messages are the
+//! service's own, because applications match them. Whether a path may be patched at all (id, partition key, system
+//! properties) is decided by the caller.
 
 use crate::document::format::DEPTH_MAX;
 use crate::document::raw::{Kind, Raw};
@@ -100,8 +100,8 @@ pub fn apply_patch(document: &[u8], ops: &[PatchOp]) -> Result<Patched, PatchErr
     apply_patch_from(document, usize::MAX, ops)
 }
 
-/// Applies the operations to a document of which only the first `body_members` outermost members came with the item itself;
-/// the others were appended by earlier patches and stay counted as such.
+/// Applies the operations to a document of which only the first `body_members` outermost members came with the item
+/// itself; the others were appended by earlier patches and stay counted as such.
 pub fn apply_patch_from(
     document: &[u8],
     body_members: usize,

@@ -1,8 +1,8 @@
 //! Paths of property names, as partition keys, indexing policies and unique keys spell them.
 //!
-//! `/a/b` names property `b` of property `a`. A segment may stand in double or single quotes, then it may hold slashes and
-//! spaces, and a backslash before the quote character makes it part of the name: `/"a b"/'c/d'/"say \"x\""`. A segment of digits is
-//! a property name like any other.
+//! `/a/b` names property `b` of property `a`. A segment may stand in double or single quotes, then it may hold
+//! slashes and spaces, and a backslash before the quote character makes it part of the name: `/"a b"/'c/d'/"say
+//! \"x\""`. A segment of digits is a property name like any other.
 
 use std::fmt;
 

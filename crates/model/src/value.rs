@@ -1,7 +1,7 @@
 //! Owned values, with undefined: what literals, parameters and computed results are.
 //!
-//! `Undefined` is what a missing property evaluates to. It is not null, it cannot be stored, and inside arrays and objects
-//! it is left out when they are printed or stored.
+//! `Undefined` is what a missing property evaluates to. It is not null, it cannot be stored, and inside arrays and
+//! objects it is left out when they are printed or stored.
 
 use crate::document::format::READ_DEPTH_MAX;
 use crate::document::raw::{Kind, Raw};

@@ -1,4 +1,5 @@
-//! Effective partition keys against vectors computed with the official SDKs, and the boundaries that their tests expect.
+//! Effective partition keys against vectors computed with the official SDKs, and the boundaries that their tests
+//! expect.
 
 use orrery_model::{
     Epk, KeyKind, KeyVersion, PartitionKey, PartitionKeyDefinition, PropertyPath, Raw, parse_json,

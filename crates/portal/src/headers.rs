@@ -1,5 +1,5 @@
-//! What browsers are told about the pages: load nothing from elsewhere, run nothing that is not a file of ours, let nobody
-//! frame, sniff or follow.
+//! What browsers are told about the pages: load nothing from elsewhere, run nothing that is not a file of ours, let
+//! nobody frame, sniff or follow.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

@@ -7,9 +7,9 @@
 //! GET /_explorer/emulator.pem     the certificate, where scripts for the emulators look for it
 //! ```
 //!
-//! The files are what stands in `web/`; nothing is compiled or bundled, so `build.rs` only packs them. They hold no data and no
-//! secret: whoever uses the pages signs requests to the public API in the browser. With a directory the files are read from there
-//! at every request, which is how one works on them.
+//! The files are what stands in `web/`; nothing is compiled or bundled, so `build.rs` only packs them. They hold no
+//! data and no secret: whoever uses the pages signs requests to the public API in the browser. With a directory the
+//! files are read from there at every request, which is how one works on them.
 
 mod headers;
 

@@ -151,6 +151,20 @@ fn vendored_modules_are_the_ones_that_were_made() {
     assert_eq!(modules.count(), listed, "every vendored file is listed");
 }
 
+/// Completion tells of every step that is taken, in the words of the reference.
+#[test]
+fn the_editor_knows_the_steps_of_gremlin() {
+    let page = include_str!("../../../docs/compat/gremlin.md");
+    let (steps, _) =
+        page.split_once("## Steps").and_then(|(_, steps)| steps.split_once("### Known and refused")).unwrap();
+    let list = files().iter().find(|file| file.name == "api/steps.json").expect("api/steps.json is there");
+    let list = String::from_utf8(unpacked(list)).unwrap();
+    let names = steps.lines().filter_map(|line| line.strip_prefix("| `")?.split('(').next());
+    for name in names {
+        assert!(list.contains(&format!("\"name\": \"{name}\"")), "{name} is missing in web/api/steps.json");
+    }
+}
+
 /// Completion tells of every function that there is, in the words of the reference.
 #[test]
 fn the_editor_knows_the_functions_of_the_reference() {

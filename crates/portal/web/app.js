@@ -2,25 +2,10 @@
 import { html, render, useEffect, useState, signal } from "./vendor/preact.js";
 import { WELL_KNOWN_KEY, importKey, keep, kept, signOut, whenSignedOut } from "./api/sign.js";
 import { send, useKey, requests, throttled, unreachable } from "./api/client.js";
-import { announcement, databases, go, loadTree, readOnly, route, session, setTheme, theme, to, version, wellKnownKey, READ_ONLY } from "./state.js";
+import { announcement, databases, definitionOf, go, loadTree, readOnly, route, session, setTheme, theme, to, version, wellKnownKey, READ_ONLY } from "./state.js";
 import { ErrorBox, Field, Loading, count, usePolling } from "./parts/ui.js";
 import { Tree } from "./parts/tree.js";
-
-/** Pages of the whole server, and those of a container: path, title, key of `g`. */
-const PAGES = {
-  "": ["home", "Home"],
-  new: ["new-container", "New container"],
-  activity: ["activity", "Activity"],
-  faults: ["faults", "Faults"],
-};
-const OF_CONTAINER = {
-  items: ["items", "Items", "i"],
-  query: ["query", "Query", "q"],
-  partitions: ["partitions", "Partitions", "p"],
-  settings: ["settings", "Scale & settings", "s"],
-  scripts: ["scripts", "Scripts", "r"],
-  changes: ["changes", "Changes", "c"],
-};
+import { PAGES, pagesOf } from "./pages.js";
 
 const treeOpen = signal(false);
 const drawerOpen = signal(false);
@@ -44,9 +29,12 @@ async function start() {
     databases.value = null;
     useKey(null);
   });
+  // The first page is on its way while the server says who we are.
+  if (route.value.length === 0) import("./pages/home.js").then((module) => loaded.set("home", module.default), () => {});
   if (globalThis.crypto?.subtle) {
     try {
-      const key = (await kept()) ?? (wellKnownKey ? await importKey(WELL_KNOWN_KEY) : null);
+      // Where everybody knows the key, nobody waits for another tab to tell it.
+      const key = (await kept(!wellKnownKey)) ?? (wellKnownKey ? await importKey(WELL_KNOWN_KEY) : null);
       if (key) await enter(key);
     } catch {
       useKey(null);
@@ -121,17 +109,19 @@ function Page({ name, ...properties }) {
 
 function Main() {
   const [first = "", db, coll, page = "items", ...rest] = route.value;
+  const pages = pagesOf(db, definitionOf(db, coll));
   useEffect(() => {
     treeOpen.value = false;
-    document.title = first === "c" ? `${coll} · ${OF_CONTAINER[page]?.[1] ?? ""} · Orrery` : `${PAGES[first]?.[1] ?? db ?? ""} · Orrery`;
+    document.title = first === "c" ? `${coll} · ${pages[page]?.[1] ?? ""} · Orrery` : `${PAGES[first]?.[1] ?? db ?? ""} · Orrery`;
   }, [first, db, coll, page]);
-  if (first === "c" && db && coll && OF_CONTAINER[page]) {
+  if (first === "c" && db && coll && pages[page]) {
+    if (!databases.value) return html`<${Loading} />`;
     return html`<nav class="tabs" aria-label=${`Pages of ${coll}`}>
-      ${Object.entries(OF_CONTAINER).map(([path, [, title]]) => html`<a key=${path} href=${to("c", db, coll, path)} aria-current=${path === page ? "page" : undefined}>${title}</a>`)}
+      ${Object.entries(pages).map(([path, [, title]]) => html`<a key=${path} href=${to("c", db, coll, path)} aria-current=${path === page ? "page" : undefined}>${title}</a>`)}
     </nav>
-    <${Page} key=${`${db}/${coll}/${page}`} name=${OF_CONTAINER[page][0]} db=${db} coll=${coll} rest=${rest} />`;
+    <${Page} key=${`${db}/${coll}/${page}`} name=${pages[page][0]} db=${db} coll=${coll} rest=${rest} />`;
   }
-  if (first === "d" && db) return html`<${Page} key=${db} name="database" db=${db} />`;
+  if (first === "d" && db) return html`<${Page} key=${`${db}/${coll ?? ""}`} name=${coll === "users" ? "access" : "database"} db=${db} />`;
   if (first in PAGES) return html`<${Page} key=${first} name=${PAGES[first][0]} rest=${route.value.slice(1)} />`;
   return html`<h1>There is no such page</h1><p><a href="#/">Home</a></p>`;
 }
@@ -192,7 +182,7 @@ function Shell() {
       <main id="main" tabindex="-1"><${Main} /></main>
     </div>
     <${Drawer} />
-    ${paletteOpen.value && html`<${Page} name="palette" pages=${OF_CONTAINER} onClose=${() => (paletteOpen.value = false)} />`}
+    ${paletteOpen.value && html`<${Page} name="palette" onClose=${() => (paletteOpen.value = false)} />`}
     ${helpOpen.value && html`<${Page} name="shortcuts" onClose=${() => (helpOpen.value = false)} />`}
     <div class="announcement" role="status" aria-live="polite">${announcement.value}</div>`;
 }
@@ -232,7 +222,7 @@ addEventListener("keydown", (event) => {
   else if (event.timeStamp - goes < 1500) {
     goes = 0;
     const [first, db, coll] = route.value;
-    const page = Object.entries(OF_CONTAINER).find(([, [, , letter]]) => letter === event.key);
+    const page = Object.entries(pagesOf(db, definitionOf(db, coll))).find(([, [, , letter]]) => letter === event.key);
     if (event.key === "h") go();
     else if (page && first === "c") go("c", db, coll, page[0]);
   }

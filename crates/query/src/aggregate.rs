@@ -167,8 +167,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds what another accumulator of the same aggregate has come to, as if its values had come after these, and says how
-    /// much more is held because of it.
+    /// Adds what another accumulator of the same aggregate has come to, as if its values had come after these, and
+    /// says how much more is held because of it.
     pub fn absorb(&mut self, other: Accumulator, meter: &Meter) -> Result<usize, SqlError> {
         match (self, other) {
             (Accumulator::Count(count), Accumulator::Count(more))

@@ -41,7 +41,8 @@ impl<'c> Caller<'c> {
         self.meter.work(steps);
     }
 
-    /// Whether there is memory for what the function is about to build. If not it answers undefined, and the query ends.
+    /// Whether there is memory for what the function is about to build. If not it answers undefined, and the query
+    /// ends.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.meter.has_room(bytes)
     }

@@ -1,8 +1,8 @@
 //! Groups and aggregates over paths of the item, added up without the evaluator.
 //!
-//! `SELECT c.city, COUNT(1), AVG(c.n) FROM c GROUP BY c.city` reads two members of each item and nothing else. Such a query
-//! needs no frame, no loops over sources and no tree of expressions for every item; each path is looked up once, however
-//! many aggregates read it.
+//! `SELECT c.city, COUNT(1), AVG(c.n) FROM c GROUP BY c.city` reads two members of each item and nothing else. Such a
+//! query needs no frame, no loops over sources and no tree of expressions for every item; each path is looked up
+//! once, however many aggregates read it.
 
 use orrery_model::Value;
 use smallvec::SmallVec;

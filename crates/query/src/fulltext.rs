@@ -1,12 +1,12 @@
 //! Full text: words of a text, their stems, and the BM25 score.
 //!
-//! A text is cut into runs of letters and digits, lower-cased and stemmed in the language of its path, so that `swimming` finds
-//! `swims`. A term of several words is a phrase: its words must
-//! follow each other. A term may allow a few letters of difference. Words that carry no meaning of their
-//! own are found like others but do not count towards the length of a text.
+//! A text is cut into runs of letters and digits, lower-cased and stemmed in the language of its path, so that
+//! `swimming` finds `swims`. A term of several words is a phrase: its words must follow each other. A term may allow
+//! a few letters of difference. Words that carry no meaning of their own are found like others but do not count
+//! towards the length of a text.
 //!
-//! An index keeps for each stem the places where it stands ([`places_of`]). That is all there is to know: whether a term is in a
-//! text, how often, and what its score is follow from the places, and give the same numbers as the text.
+//! An index keeps for each stem the places where it stands ([`places_of`]). That is all there is to know: whether a
+//! term is in a text, how often, and what its score is follow from the places, and give the same numbers as the text.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use crate::value::Eval;
 /// Longest term that is compared letter by letter when a difference is allowed.
 const FUZZY_CHARS_MAX: usize = 64;
 
-/// Longest term, in letters and those that may differ, that an index with its long stems cut finds all forms of: what it cuts
-/// has more letters.
+/// Longest term, in letters and those that may differ, that an index with its long stems cut finds all forms of: what
+/// it cuts has more letters.
 const FINDABLE_CHARS_MAX: usize = 16;
 
 /// A text cut into words.

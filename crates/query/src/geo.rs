@@ -388,7 +388,8 @@ enum Side {
     Outside,
 }
 
-/// The middle of a half of the sphere that holds all these directions; `None` where there is none, or it is hard to find.
+/// The middle of a half of the sphere that holds all these directions; `None` where there is none, or it is hard to
+/// find.
 pub(crate) fn hemisphere(directions: impl Iterator<Item = [f64; 3]> + Clone) -> Option<[f64; 3]> {
     let add = |a: [f64; 3], b: [f64; 3]| [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
     let mut axis = directions.clone().fold([0.0; 3], add);

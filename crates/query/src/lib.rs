@@ -4,11 +4,12 @@
 //! and hands out rows of borrowed values. Nothing here knows where items are stored or how pages travel: the naive
 //! evaluator in this crate says what a query means, and whatever is faster must agree with it.
 //!
-//! - `compile/`, `node`: syntax tree to blocks of nested loops. `eval`, `operators`, `functions/`: what expressions mean.
+//! - `compile/`, `node`: syntax tree to blocks of nested loops. `eval`, `operators`, `functions/`: what expressions
+//!   mean.
 //! - `exec`, `row`, `output`: items in, rows out, sorted, grouped and limited.
 //! - `pushdown/`: what of a query index entries can decide. `columns/`: the same query over columns instead of items.
-//! - `plan/`: what a client that asks the partitions itself is told. `partial`, `merge/`: the form of a query that partitions run, and
-//!   their rows put together.
+//! - `plan/`: what a client that asks the partitions itself is told. `partial`, `merge/`: the form of a query that
+//!   partitions run, and their rows put together.
 //!
 //! ```
 //! use orrery_model::{ParseOptions, Raw, parse_json};

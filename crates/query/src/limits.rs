@@ -9,7 +9,7 @@ pub const ITEM_STEPS_MAX: u64 = 10_000_000;
 pub const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// How much of a finished result is kept for the pages that follow.
-pub const HELD_RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const CACHED_RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Sources after the first in one FROM clause.
 pub const JOINS_MAX: usize = 10;

@@ -1,8 +1,9 @@
 //! What one execution uses of its request's budget.
 //!
-//! Evaluating an expression allocates little and often, so charges are counted here, on one thread, and passed on to the
-//! [`Budget`] in pieces. What is charged falls into two kinds: *transient* memory lives as long as the values of one
-//! combination of sources (`Frame` gives it back), *held* memory as long as the rows, groups or keys it belongs to.
+//! Evaluating an expression allocates little and often, so charges are counted here, on one thread, and passed on to
+//! the [`Budget`] in pieces. What is charged falls into two kinds: *transient* memory lives as long as the values of
+//! one combination of sources (`Frame` gives it back), *held* memory as long as the rows, groups or keys it belongs
+//! to.
 //!
 //! Steps are counted the same way. Every few thousand of them the budget is asked whether the request may go on: its
 //! clock and its client are looked at from inside the innermost loop, whatever the query does.

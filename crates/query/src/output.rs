@@ -1,9 +1,9 @@
 //! Rows on their way out, and how they are written.
 //!
-//! An execution hands out a [`Row`]: a value that still lies in the item, the query or the frame it was computed in. Whoever
-//! takes it writes it down in the form that its protocol speaks, straight into the buffer it is sent from. Rows that must
-//! wait, to be sorted or for a page that nobody has asked for yet, are written in that form at once ([`RowFormat`]) and
-//! handed out as the bytes they have become, so that no row is ever written twice.
+//! An execution hands out a [`Row`]: a value that still lies in the item, the query or the frame it was computed in.
+//! Whoever takes it writes it down in the form that its protocol speaks, straight into the buffer it is sent from.
+//! Rows that must wait, to be sorted or for a page that nobody has asked for yet, are written in that form at once
+//! ([`RowFormat`]) and handed out as the bytes they have become, so that no row is ever written twice.
 //!
 //! What JSON cannot hold (NaN and the infinities) is refused by [`JsonText`] when a row is written, with the service's
 //! error; undefined members and elements are left out. Inside a query all of these are legal.
@@ -254,8 +254,8 @@ impl Rows {
     }
 }
 
-/// Appends `value` as JSON. A value of many parts ends where `out` has become longer than `end`; each of the parts is no
-/// longer than an item or the query.
+/// Appends `value` as JSON. A value of many parts ends where `out` has become longer than `end`; each of the parts is
+/// no longer than an item or the query.
 pub(crate) fn write_json(value: &Eval<'_>, out: &mut Vec<u8>, end: usize) -> Result<(), SqlError> {
     if out.len() > end {
         return Err(too_long());

@@ -1,8 +1,8 @@
 //! The partial form of a query: what one share of a container computes when several are merged.
 //!
-//! It is the compiled query itself with a few things changed, so a statement is compiled once however often its shares are
-//! asked. Counts that only whoever sees all rows can apply are taken out, and rows come with what a merge puts them
-//! together by:
+//! It is the compiled query itself with a few things changed, so a statement is compiled once however often its
+//! shares are asked. Counts that only whoever sees all rows can apply are taken out, and rows come with what a merge
+//! puts them together by:
 //!
 //! | query | its partial form |
 //! |---|---|

@@ -157,7 +157,8 @@ impl Prepared {
         self.fingerprint
     }
 
-    /// Tells which items a sorted query shows, and in which order, from what other queries do. Made when it is asked for.
+    /// Tells which items a sorted query shows, and in which order, from what other queries do. Made when it is asked
+    /// for.
     pub fn order_fingerprint(&self) -> u128 {
         let block = &self.compiled.block;
         let filters: Vec<_> = block.sources.iter().map(|source| &source.filters).collect();
@@ -308,7 +309,8 @@ impl Prepared {
         any && filters.all(Node::is_pure)
     }
 
-    /// Whether the query takes all items as they come: none is filtered out, and rows are neither sorted, counted nor joined.
+    /// Whether the query takes all items as they come: none is filtered out, and rows are neither sorted, counted nor
+    /// joined.
     pub fn is_plain_scan(&self) -> bool {
         self.shape.is_concatenable() && self.takes_every_item()
     }

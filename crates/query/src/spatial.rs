@@ -2,10 +2,10 @@
 //!
 //! Both sides are coverings, so they hold too much and never too little; the functions themselves decide about what is
 //! found. They measure on the ellipsoid while cells lie on the sphere, which is made up for here:
-//! - A distance on the ellipsoid is at least `METRES_PER_RADIAN` for each radian between the same coordinates on the sphere:
-//!   that is the smallest radius of curvature there is.
-//! - An edge is a geodesic for distances and a great circle for everything else. Both share their ends and drift apart by less
-//!   than `DRIFT` times the square of the angle between them.
+//! - A distance on the ellipsoid is at least `METRES_PER_RADIAN` for each radian between the same coordinates on the
+//!   sphere: that is the smallest radius of curvature there is.
+//! - An edge is a geodesic for distances and a great circle for everything else. Both share their ends and drift
+//!   apart by less than `DRIFT` times the square of the angle between them.
 
 use orrery_index::{Cell, Grid, Region, Touch, cell_ranges};
 use orrery_model::{Raw, Value};
@@ -27,7 +27,8 @@ const ITEM_CELLS_MAX: usize = 8;
 /// Cells of a condition.
 const SEARCH_CELLS_MAX: usize = 24;
 
-/// The type of a GeoJSON value and the cells it lies in; `None` where it is no valid shape, so that no condition on it holds.
+/// The type of a GeoJSON value and the cells it lies in; `None` where it is no valid shape, so that no condition on
+/// it holds.
 pub fn cells_of(value: Raw<'_>, grid: &Grid) -> Option<(&'static str, Vec<Cell>)> {
     let surface = Surface::new(*grid != Grid::Sphere);
     let value = Eval::from_raw(value);

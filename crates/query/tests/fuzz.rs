@@ -1,8 +1,9 @@
 //! Queries that nobody would write: texts changed at random, every function with any arguments, nesting without end.
 //!
-//! Whatever comes in is refused or answered, within a time and within memory, and never a panic; what parses is printed, planned and
-//! run. Seeds are the golden queries (`tests/golden/sql`), so that adding a golden case adds to this as well. A failure prints its
-//! seed: `ORRERY_SEED=n` runs that case alone, `ORRERY_CASES=n` that many of each kind.
+//! Whatever comes in is refused or answered, within a time and within memory, and never a panic; what parses is
+//! printed, planned and run. Seeds are the golden queries (`tests/golden/sql`), so that adding a golden case adds to
+//! this as well. A failure prints its seed: `ORRERY_SEED=n` runs that case alone, `ORRERY_CASES=n` that many of each
+//! kind.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use orrery_budget::Budget;
 
 use orrery_model::{NumberStyle, ParseOptions, PropertyPath, Raw, parse_json};
 use orrery_query::merge::{
-    Ask, EVERY_ROW, HeldRows, MergeError, MergePlan, MergePosition, Merged, PageSize, SharePage, ShareRows,
+    Ask, CachedRows, EVERY_ROW, MergeError, MergePlan, MergePosition, Merged, PageSize, SharePage, ShareRows,
     Shares,
 };
 use orrery_query::{
@@ -23,7 +23,7 @@ struct Memory {
     degree: usize,
     used: usize,
     /// Rows that pages have kept, where they do.
-    kept: Option<Vec<Arc<HeldRows>>>,
+    kept: Option<Vec<Arc<CachedRows>>>,
     /// Behind which row the present pages of each share began.
     resumed: Vec<Mutex<Option<(SortPosition, u64)>>>,
     format: &'static dyn RowFormat,
@@ -57,13 +57,13 @@ impl Shares for Memory {
         self.used += 1;
     }
 
-    fn keep(&mut self, rows: HeldRows) -> u64 {
+    fn keep(&mut self, rows: CachedRows) -> u64 {
         let Some(kept) = &mut self.kept else { return 0 };
         kept.push(Arc::new(rows));
         kept.len() as u64
     }
 
-    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<HeldRows>>, SqlError> {
+    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<CachedRows>>, SqlError> {
         let rows = self.kept.as_ref().and_then(|kept| kept.get(number as usize - 1));
         Ok(rows.filter(|rows| rows.first <= delivered).cloned())
     }

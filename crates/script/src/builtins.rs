@@ -12,7 +12,8 @@ const BOUNDS: [&str; 8] = ["constant", "calls", "held", "made", "walks", "asks",
 /// Built-ins with these bounds are replaced by `guards.js`.
 const GUARDED: [&str; 4] = ["walks", "asks", "script", "short"];
 
-/// Every function that a script can reach without the API, by the shortest way to it; and whether it is the engine's own.
+/// Every function that a script can reach without the API, by the shortest way to it; and whether it is the engine's
+/// own.
 const REACHABLE: &str = r#"(function () {
   const found = new Map();
   const queue = [];

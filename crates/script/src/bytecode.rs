@@ -1,7 +1,7 @@
 //! Compiled form of a script, made and read by QuickJS itself.
 //!
-//! The safe bindings offer this only for modules, and scripts are not modules: they may use sloppy mode. Bytecode never leaves the process, so what is loaded is always what
-//! was compiled here.
+//! The safe bindings offer this only for modules, and scripts are not modules: they may use sloppy mode. Bytecode
+//! never leaves the process, so what is loaded is always what was compiled here.
 
 use std::ffi::CString;
 

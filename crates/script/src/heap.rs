@@ -15,9 +15,9 @@
 //!
 //! Offsets take the place of pointers, so that the lists can be copied as they are.
 //!
-//! A script asks for memory wherever it is, also deep inside of a built-in or of the parser, where QuickJS does not look at
-//! the clock. So this is one more place to ask it ([`Watch`]): a script whose time is over gets no more memory, and what
-//! cannot go on without ends. It is also where a script's memory is charged to its request.
+//! A script asks for memory wherever it is, also deep inside of a built-in or of the parser, where QuickJS does not
+//! look at the clock. So this is one more place to ask it ([`Watch`]): a script whose time is over gets no more
+//! memory, and what cannot go on without ends. It is also where a script's memory is charged to its request.
 
 #![allow(unsafe_code)]
 
@@ -77,7 +77,8 @@ struct Blocks {
 pub(crate) struct Heap {
     base: NonNull<u8>,
     capacity: usize,
-    /// The most that blocks in use may take together. Blocks do not fit together without gaps, so the stretch is longer.
+    /// The most that blocks in use may take together. Blocks do not fit together without gaps, so the stretch is
+    /// longer.
     in_use_max: usize,
     /// The highest `top` since memory was last given back.
     touched: usize,
@@ -166,7 +167,8 @@ impl Heap {
 
     pub(crate) fn save(&self) -> Saved {
         let mut bytes = vec![0; self.blocks.top];
-        // SAFETY: everything below `top` is inside of the stretch and was written: blocks are handed out from its start.
+        // SAFETY: everything below `top` is inside of the stretch and was written: blocks are handed out from its
+        // start.
         unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
         Saved { bytes, blocks: self.blocks.clone() }
     }

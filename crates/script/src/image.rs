@@ -4,10 +4,10 @@
 //! kept; before a script runs they are copied back. That is as good as a new runtime: whatever an earlier script has
 //! made or changed lay in the heap and is gone. It needs no cleaning up either, however much that script has left.
 //!
-//! What QuickJS keeps is all in the heap. What the bindings keep outside of it (the functions of the host, the class of
-//! those functions) is made before the bytes are kept, and never afterwards: nothing outside may come to point at
-//! something that a copy takes away. [`Turn`] is how the functions of the host, which are made before there is a script,
-//! come to know about the one that runs.
+//! What QuickJS keeps is all in the heap. What the bindings keep outside of it (the functions of the host, the class
+//! of those functions) is made before the bytes are kept, and never afterwards: nothing outside may come to point at
+//! something that a copy takes away. [`Turn`] is how the functions of the host, which are made before there is a
+//! script, come to know about the one that runs.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -220,8 +220,8 @@ impl Turn {
         self.log.take()
     }
 
-    /// Keeps a document as text and says where; nothing when the script has to write it itself, where the memory that it
-    /// may have is the limit.
+    /// Keeps a document as text and says where; nothing when the script has to write it itself, where the memory that
+    /// it may have is the limit.
     fn write(&self, writer: &Writer, value: &Value<'_>) -> rquickjs::Result<Option<f64>> {
         if self.written_bytes.get() > WRITTEN_BYTES_MAX {
             return Ok(None);

@@ -1,8 +1,8 @@
 //! The threads that scripts run on: few, apart from those that serve requests, and replaceable.
 //!
-//! Most scripts take milliseconds, and a few threads serve many of them. One that takes longer gives up its place to the
-//! next that waits and goes on beside it, as long as there are not too many of those: whoever fills the threads with
-//! scripts that use up their five seconds holds up no others.
+//! Most scripts take milliseconds, and a few threads serve many of them. One that takes longer gives up its place to
+//! the next that waits and goes on beside it, as long as there are not too many of those: whoever fills the threads
+//! with scripts that use up their five seconds holds up no others.
 //!
 //! QuickJS asks the clock in script code and in regular expressions, the heap when it hands out memory, and `guards.js`
 //! bounds what else could take long. Should a built-in get stuck all the same, its thread is given up: whoever waits is
@@ -11,8 +11,8 @@
 //! many are, scripts are refused until one of them ends.
 //!
 //! On Linux scripts run at a lower priority than requests, and at a still lower one once they have taken long
-//! ([`priority`]), so that a script that burns its five seconds on every core leaves the latency of everybody else alone.
-//! A thread cannot come back from there: it ends with its script, and another takes its place.
+//! ([`priority`]), so that a script that burns its five seconds on every core leaves the latency of everybody else
+//! alone. A thread cannot come back from there: it ends with its script, and another takes its place.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -319,7 +319,8 @@ impl PoolCore {
         }
     }
 
-    /// Gives up threads whose scripts did not stop, answers those who have waited long enough, and finds threads for others.
+    /// Gives up threads whose scripts did not stop, answers those who have waited long enough, and finds threads for
+    /// others.
     fn watch(self: Arc<PoolCore>) {
         let mut state = self.state.lock();
         loop {

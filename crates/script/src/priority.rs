@@ -1,10 +1,10 @@
 //! How much of the processor a script's thread gets while others want it.
 //!
-//! A script begins a little below the threads of requests. That gives it a fair part of a busy machine, but the scheduler
-//! lets a thread of nearly the same priority finish its tick, milliseconds in which a request that has just got its answer
-//! from the disk waits. So a script that has used much processor time falls to where nearly every request that wakes goes
-//! first; not to the bottom, where a script on a busy machine would not get done at all. Nobody without privileges can raise
-//! a priority again: such a thread runs no other script.
+//! A script begins a little below the threads of requests. That gives it a fair part of a busy machine, but the
+//! scheduler lets a thread of nearly the same priority finish its tick, milliseconds in which a request that has just
+//! got its answer from the disk waits. So a script that has used much processor time falls to where nearly every
+//! request that wakes goes first; not to the bottom, where a script on a busy machine would not get done at all.
+//! Nobody without privileges can raise a priority again: such a thread runs no other script.
 //!
 //! Only Linux has priorities of threads; elsewhere scripts are threads like all others.
 

@@ -1,9 +1,10 @@
 //! Documents as JSON text, straight from the values of a script.
 //!
-//! `JSON.stringify` makes a string of the script's for every document, of many smaller ones; what creates documents by the
-//! hundred spends most of its time there; and what shares its parts keeps it walking without end. So plain data is walked here: objects, arrays, texts, numbers, booleans and null.
-//! Whatever is unusual (dates and others that know how they want to be written, proxies, texts that are not Unicode, numbers
-//! that take more than a look, what is deep or long) is left to `JSON.stringify`, whose results these are in every case.
+//! `JSON.stringify` makes a string of the script's for every document, of many smaller ones; what creates documents
+//! by the hundred spends most of its time there; and what shares its parts keeps it walking without end. So plain
+//! data is walked here: objects, arrays, texts, numbers, booleans and null. Whatever is unusual (dates and others
+//! that know how they want to be written, proxies, texts that are not Unicode, numbers that take more than a look,
+//! what is deep or long) is left to `JSON.stringify`, whose results these are in every case.
 
 #![allow(unsafe_code)]
 
@@ -66,8 +67,8 @@ impl Writer {
     pub(crate) fn new(ctx: &Ctx<'_>) -> Result<Writer> {
         let (object, array) = (Object::new(ctx.clone())?, Array::new(ctx.clone())?);
         let name = "toJSON";
-        // SAFETY: values and context are alive; the name is as long as is said. The atom is never given back: all of them
-        // go with the runtime.
+        // SAFETY: values and context are alive; the name is as long as is said. The atom is never given back: all of
+        // them go with the runtime.
         unsafe {
             Ok(Writer {
                 object: qjs::JS_GetClassID(object.as_raw()),

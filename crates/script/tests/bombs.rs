@@ -1,4 +1,5 @@
-//! Scripts that mean harm, as data: `tests/scripts/bombs.txt`. However each ends, it costs its own time and little more.
+//! Scripts that mean harm, as data: `tests/scripts/bombs.txt`. However each ends, it costs its own time and little
+//! more.
 
 use std::time::{Duration, Instant};
 

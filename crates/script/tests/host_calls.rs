@@ -1,9 +1,9 @@
 //! Calls of the host with odd arguments, out of bytes.
 //!
-//! Any bytes become a script that calls the API in the sandbox over a small collection in memory, with links, documents,
-//! options and callbacks out of a box of odd ones, and with the built-ins replaced that the API works with. Whatever it does
-//! must end as an answer or a failure, never as a panic, and must leave the next script a runtime as new. (The fuzz target
-//! `scripts` makes other scripts of bytes, without the second one.)
+//! Any bytes become a script that calls the API in the sandbox over a small collection in memory, with links,
+//! documents, options and callbacks out of a box of odd ones, and with the built-ins replaced that the API works
+//! with. Whatever it does must end as an answer or a failure, never as a panic, and must leave the next script a
+//! runtime as new. (The fuzz target `scripts` makes other scripts of bytes, without the second one.)
 //!
 //! ```text
 //! bytes  7 3 250 …  ->  __.createDocument(selfLink, { id: Symbol('x') }, { etag: {} }, null); …

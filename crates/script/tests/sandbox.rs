@@ -508,7 +508,8 @@ fn callbacks_get_what_they_can_see() {
 
 #[test]
 fn however_a_script_ends_the_next_one_finds_everything_as_new() {
-    // Left behind in every way there is: memory full, in the middle of jobs, of a callback, of an exception, of the API.
+    // Left behind in every way there is: memory full, in the middle of jobs, of a callback, of an exception, of the
+    // API.
     let ends = [
         "function () { globalThis.a = []; for (;;) a.push(new Array(1000).fill('x'.repeat(50))); }",
         "function () { globalThis.s = 'x'; for (;;) s += s; }",

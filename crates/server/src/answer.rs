@@ -11,8 +11,8 @@
 //! ```
 //!
 //! It is handed out in pieces of 64 KB: hyper buffers what it was given, and it must not be given four megabytes by
-//! every stream of a client that reads nothing. A piece carries the charge too, so that what waits in hyper's buffers is
-//! counted like what waits here.
+//! every stream of a client that reads nothing. A piece carries the charge too, so that what waits in hyper's buffers
+//! is counted like what waits here.
 
 use std::convert::Infallible;
 use std::pin::Pin;

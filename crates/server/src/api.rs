@@ -13,8 +13,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The memory that all requests of all apis share.
     fn memory(&self) -> &Arc<MemoryPool>;
     fn figures(&self) -> StoreFigures;
-    /// Figures of the account in the text format of Prometheus, added to those of the transport; with the names of databases
-    /// and containers if `with_names`.
+    /// Figures of the account in the text format of Prometheus, added to those of the transport; with the names of
+    /// databases and containers if `with_names`.
     fn account_metrics(&self, _: &mut String, with_names: bool) {
         let _ = with_names;
     }

@@ -1,10 +1,10 @@
 //! The server's own certificate: made once, kept in the data directory, exported with `orrery cert`.
 //!
 //! It is one self-signed certificate that clients trust directly. There is no certificate authority beside it: an
-//! authority's key lying on a developer's disk could vouch for any site. Key and certificate share one file (mode 0600) that
-//! appears by a rename-like link, so two processes that make it at the same time end with the same pair. The names it covers are
-//! written above the PEM blocks; when a later start asks for a name that is missing, a new pair is made and the log says so,
-//! because exported copies must then be exported again.
+//! authority's key lying on a developer's disk could vouch for any site. Key and certificate share one file (mode
+//! 0600) that appears by a rename-like link, so two processes that make it at the same time end with the same pair.
+//! The names it covers are written above the PEM blocks; when a later start asks for a name that is missing, a new
+//! pair is made and the log says so, because exported copies must then be exported again.
 
 use std::fs;
 use std::io::Write;

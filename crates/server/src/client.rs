@@ -1,12 +1,12 @@
 //! Whether the client of a request is still there, asked from the thread that works for it.
 //!
-//! While a request is being answered its task is busy, and does not hear what the connection has to say. So whoever works
-//! for long asks by itself:
+//! While a request is being answered its task is busy, and does not hear what the connection has to say. So whoever
+//! works for long asks by itself:
 //!
-//! - HTTP/1: the socket, whether the other side has closed it or its sending half. A client that waits for an answer does
-//!   neither.
-//! - HTTP/2: a flag. What may take long is answered by a task of its own there, and the task of the stream, which only waits
-//!   for it, is dropped when the stream is reset or its connection breaks.
+//! - HTTP/1: the socket, whether the other side has closed it or its sending half. A client that waits for an answer
+//!   does neither.
+//! - HTTP/2: a flag. What may take long is answered by a task of its own there, and the task of the stream, which
+//!   only waits for it, is dropped when the stream is reset or its connection breaks.
 
 use std::future::Future;
 use std::os::fd::RawFd;
@@ -51,14 +51,14 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether the other side of a socket has closed it, or the half that it sends on; also with bytes still unread, such as
-/// the farewell of TLS.
+/// Whether the other side of a socket has closed it, or the half that it sends on; also with bytes still unread, such
+/// as the farewell of TLS.
 #[cfg(target_os = "linux")]
 pub(crate) fn has_hung_up(socket: RawFd) -> bool {
     const ENDED: libc::c_short = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
     let mut asked = libc::pollfd { fd: socket, events: libc::POLLRDHUP, revents: 0 };
-    // SAFETY: one struct that lives on this stack; a time of zero returns at once. A number that is no open file is answered
-    // in the struct.
+    // SAFETY: one struct that lives on this stack; a time of zero returns at once. A number that is no open file is
+    // answered in the struct.
     #[allow(unsafe_code)]
     let answered = unsafe { libc::poll(&mut asked, 1, 0) };
     answered == 1 && asked.revents & ENDED != 0

@@ -1,9 +1,9 @@
 //! One connection: what it is doing since when, what it has not sent yet, and how it is told to end.
 //!
-//! A timer per request would cost more than reading an item. So every connection has a [`Watch`]: a few atomics that say
-//! what it is doing and since which tick. One sweeper task ([`Connections::sweep`]) advances the tick once a second, while any
-//! connection is open, and tells those that took too long to end. Times are therefore a second coarse, which no limit here
-//! minds.
+//! A timer per request would cost more than reading an item. So every connection has a [`Watch`]: a few atomics that
+//! say what it is doing and since which tick. One sweeper task ([`Connections::sweep`]) advances the tick once a
+//! second, while any connection is open, and tells those that took too long to end. Times are therefore a second
+//! coarse, which no limit here minds.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -126,8 +126,8 @@ impl Watch {
         if self.order.load(Relaxed) == ORDER_CLOSE { Order::Close } else { Order::Finish }
     }
 
-    /// Waits until enough of the earlier answers was read, and for the turn of a request that may take long: the streams of
-    /// one connection share what a connection may have. `None`: they did not in time.
+    /// Waits until enough of the earlier answers was read, and for the turn of a request that may take long: the
+    /// streams of one connection share what a connection may have. `None`: they did not in time.
     pub async fn turn(&self, long: bool, limit: Duration) -> Option<Turn> {
         if !long && self.unsent_bytes() <= CONNECTION_UNSENT_BYTES_MAX {
             return Some(Turn(None));

@@ -1,9 +1,10 @@
 //! All open connections: how many there may be, who must go when there are too many, and the sweeper.
 //!
-//! When all places are taken, a newcomer does not simply find the door closed: whoever holds most of the places gives one up,
-//! the one that has been idle longest, and before all others one that never asked for anything. So somebody who opens
-//! connections and leaves them silent takes places only from himself. A place is given up after `IDLE_TICKS_MIN` of
-//! idleness at the earliest; if nobody has been idle for so long the newcomer is told to come again.
+//! When all places are taken, a newcomer does not simply find the door closed: whoever holds most of the places gives
+//! one up, the one that has been idle longest, and before all others one that never asked for anything. So somebody
+//! who opens connections and leaves them silent takes places only from himself. A place is given up after
+//! `IDLE_TICKS_MIN` of idleness at the earliest; if nobody has been idle for so long the newcomer is told to come
+//! again.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

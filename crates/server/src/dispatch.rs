@@ -174,7 +174,8 @@ impl<A: HttpApi> Dispatcher<A> {
     }
 
     async fn handle(&self, request: Request<Bytes>, connection: Connection, uri: &Uri) -> Answered {
-        // Pinned here and passed on by reference: the future is some kilobytes, and wrappers that own it would each copy it.
+        // Pinned here and passed on by reference: the future is some kilobytes, and wrappers that own it would each
+        // copy it.
         let future = pin!(self.api.handle(request, connection));
         match within(self.transport.request_timeout, guarded(future)).await {
             Some(Ok(answered)) => answered,

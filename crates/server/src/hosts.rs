@@ -2,9 +2,9 @@
 //!
 //! While the well-known key opens the account, whoever can send a request can read and change everything. The server
 //! listens on loopback only then, but a web page in a browser on the same machine can send requests there too: its
-//! author lets a name of his own point to 127.0.0.1, the browser takes page and server for one site, and the page signs with the key that
-//! everybody knows. What gives it away is the name in the request. So under that key requests must be addressed to a
-//! loopback name, or to one that the operator allowed:
+//! author lets a name of his own point to 127.0.0.1, the browser takes page and server for one site, and the page
+//! signs with the key that everybody knows. What gives it away is the name in the request. So under that key requests
+//! must be addressed to a loopback name, or to one that the operator allowed:
 //!
 //! ```text
 //! localhost:8081  orders.localhost  127.0.0.1:4711  [::1]     served
@@ -115,7 +115,7 @@ fn is_loopback(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::settings::defaults;
+    use crate::config::defaults;
 
     fn verdict(hosts: &Hosts, host: &str) -> &'static str {
         let mut headers = HeaderMap::new();

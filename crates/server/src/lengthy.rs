@@ -1,9 +1,9 @@
 //! Long pieces of work: how many run at one time, that they take turns, and that short requests go before them.
 //!
-//! A page that scans keeps its thread; the runtime hands the other requests of that thread to a new one. Without a limit a
-//! few hundred such pages would take every thread that there may be, and with them the ones that answer short requests. So
-//! some of them run and the others wait, in the order in which they came; how many may wait is bounded where requests come in
-//! (`dispatch`).
+//! A page that scans keeps its thread; the runtime hands the other requests of that thread to a new one. Without a
+//! limit a few hundred such pages would take every thread that there may be, and with them the ones that answer short
+//! requests. So some of them run and the others wait, in the order in which they came; how many may wait is bounded
+//! where requests come in (`dispatch`).
 //!
 //! ```text
 //! worker        gives its other requests away ─> waits for a turn ─> waits for the work ─> goes on with the request
@@ -13,8 +13,8 @@
 //! Those that run do so on threads of their own (`long_threads`), to which the system prefers those that answer short
 //! requests: a point read finds a processor although long work keeps all of them busy.
 //!
-//! Work that runs for long asks now and then whether its client is still there. On that occasion it passes its turn on, if
-//! it has had it for `SLICE` and somebody waits, and queues up again: a query of a minute holds up one of a
+//! Work that runs for long asks now and then whether its client is still there. On that occasion it passes its turn
+//! on, if it has had it for `SLICE` and somebody waits, and queues up again: a query of a minute holds up one of a
 //! millisecond for a moment only. It may hold a lock that those who run wait for, so it goes on after `PAUSE_MAX` in
 //! any case.
 
@@ -28,8 +28,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::long_threads;
 
-/// Long pieces of work at one time, for each thread that answers requests: some wait for the disk. More would only hold more
-/// memory.
+/// Long pieces of work at one time, for each thread that answers requests: some wait for the disk. More would only
+/// hold more memory.
 const RUNNING_PER_WORKER: usize = 2;
 const RUNNING_MIN: usize = 4;
 const SLICE: Duration = Duration::from_millis(100);

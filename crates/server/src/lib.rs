@@ -1,8 +1,8 @@
 //! Everything between a socket and an api: configuration, listeners, TLS, limits, metrics, log, life cycle.
 //!
-//! A request passes `listener` (accept, tell the protocols apart) → `dispatch` (body, deadline, count, log) → an [`orrery_api::HttpApi`];
-//! what it means is none of this crate's business. [`lifecycle::serve`] puts it all together for the `orrery` binary, and
-//! [`server::Server`] alone can serve any api, which is how the tests here do it.
+//! A request passes `listener` (accept, tell the protocols apart) → `dispatch` (body, deadline, count, log) → an
+//! [`orrery_api::HttpApi`]; what it means is none of this crate's business. [`lifecycle::serve`] puts it all together
+//! for the `orrery` binary, and [`server::Server`] alone can serve any api, which is how the tests here do it.
 
 pub mod answer;
 pub mod api;

@@ -2,11 +2,14 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use orrery_engine::Durability;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use orrery_api_mongo::AuthMode;
 
 use crate::config::{ApiListen, Config, LogFormat, PortalMode, TlsMode};
 use crate::limits::POLLS_BETWEEN_EVENTS;
@@ -19,11 +22,25 @@ use crate::service;
 pub const TABLE_PORT: u16 = 8902;
 /// Where the emulator has its Gremlin API.
 pub const GREMLIN_PORT: u16 = 8901;
+/// Where Cosmos DB has its MongoDB API.
+pub const MONGO_PORT: u16 = 10255;
 /// Exit code of a second signal, as shells use for an interrupted program.
 const EXIT_INTERRUPTED: i32 = 130;
 
+/// Something that is done through the server's own port, at this address.
+pub type Step = Box<dyn FnOnce(SocketAddr) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send>;
+
+/// What is done beside serving.
+#[derive(Default)]
+pub struct Steps {
+    /// Before the server is announced: it answers already, but nobody has been told.
+    pub before_announcing: Option<Step>,
+    /// After the signal, while requests are still answered.
+    pub before_stopping: Option<Step>,
+}
+
 /// Runs a server until SIGTERM or SIGINT. `warnings` go to the log.
-pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
+pub fn serve(config: &Config, warnings: &[String], steps: Steps) -> Result<()> {
     let sink = LogSink::start(std::io::stderr()).context("cannot start the log")?;
     log::install(&config.log, &sink);
     log_panics();
@@ -45,43 +62,74 @@ pub fn serve(config: &Config, warnings: &[String]) -> Result<()> {
         .event_interval(POLLS_BETWEEN_EVENTS)
         .build()
         .context("cannot start the worker threads")?;
-    let result = runtime.block_on(run(config, &sink));
+    let result = runtime.block_on(run(config, &sink, steps));
     // Reads that a client no longer waits for must not hold up the end.
     runtime.shutdown_background();
     sink.close();
     result
 }
 
-async fn run(config: &Config, sink: &LogSink) -> Result<()> {
+async fn run(config: &Config, sink: &LogSink, steps: Steps) -> Result<()> {
     let mut signals = Signals::new()?;
     let bound = Bound::new(&config.listen, "listen")?;
     let tables_bound = bound_api(&config.table_listen, TABLE_PORT, "table-listen", &config.listen)?;
     let graphs_bound = bound_api(&config.gremlin_listen, GREMLIN_PORT, "gremlin-listen", &config.listen)?;
-    let at = Addresses { tables: tables_bound.addresses.clone(), graphs: graphs_bound.addresses.clone() };
-    let service::Served { main, tables, graphs, backend } = service::open(config)?;
+    let documents_bound = bound_api(&config.mongo_listen, MONGO_PORT, "mongo-listen", &config.listen)?;
+    let at = Addresses {
+        tables: tables_bound.addresses.clone(),
+        graphs: graphs_bound.addresses.clone(),
+        documents: documents_bound.addresses.clone(),
+    };
+    let service::Served { main, tables, graphs, documents, backend } = service::open(config)?;
     let server =
         Server::new(bound, config, main, Arc::clone(&backend), sink.clone()).with_port(tables_bound, tables);
-    let server = server.with_port(graphs_bound, graphs);
-    announce(config, server.addresses(), &at)?;
+    let server = server.with_port(graphs_bound, graphs).with_port(documents_bound, documents);
+    let addresses = server.addresses().to_vec();
+    let own = addresses.first().map(|address| browsable(*address)).context("no address to listen on")?;
+    let mut failed = None;
     let unfinished = server.run(async {
+        if let Some(step) = steps.before_announcing {
+            let done = tokio::select! {
+                done = step(own) => done,
+                _ = signals.next() => Err(anyhow::anyhow!("stopped before everything was loaded")),
+            };
+            if let Err(error) = done {
+                failed = Some(error);
+                return;
+            }
+        }
+        if let Err(error) = announce(config, &addresses, &at) {
+            failed = Some(error);
+            return;
+        }
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping; a second signal stops at once");
         tokio::spawn(async move {
             signals.next().await;
             std::process::exit(EXIT_INTERRUPTED);
         });
+        if let Some(step) = steps.before_stopping
+            && let Err(error) = step(own).await
+        {
+            failed = Some(error);
+        }
     });
     let unfinished = unfinished.await;
     if unfinished > 0 {
         tracing::warn!(connections = unfinished, "closed connections that did not finish in time");
     }
     backend.close().context("cannot close the store")?;
-    tracing::info!("stopped");
-    Ok(())
+    match failed {
+        Some(error) => Err(error),
+        None => {
+            tracing::info!("stopped");
+            Ok(())
+        }
+    }
 }
 
-/// Binds the port of an api. The usual one may be taken by a server that was here first; the api is on the shared port too, so
-/// that costs a warning. One that somebody named must be free.
+/// Binds the port of an api. The usual one may be taken by a server that was here first; the api is on the shared
+/// port too, so that costs a warning. One that somebody named must be free.
 fn bound_api(listen: &ApiListen, usual_port: u16, flag: &str, shared: &[SocketAddr]) -> Result<Bound> {
     match Bound::new(&listen.addresses(usual_port, shared), flag) {
         Err(error) if *listen == ApiListen::Usual => {
@@ -119,6 +167,7 @@ impl Signals {
 struct Addresses {
     tables: Vec<SocketAddr>,
     graphs: Vec<SocketAddr>,
+    documents: Vec<SocketAddr>,
 }
 
 fn websocket_scheme(scheme: &str) -> &'static str {
@@ -166,6 +215,9 @@ fn block(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> String {
             schemes.iter().map(|scheme| format!("{}://{address}", websocket_scheme(scheme))).collect();
         row("graphs on", urls.join("  "));
     }
+    for address in &at.documents {
+        row("documents on", format!("mongodb://{address}"));
+    }
     match config.ephemeral {
         true => row("store", "memory (gone when the server stops)".into()),
         false => row("store", format!("embedded, in {}", config.data_dir.display())),
@@ -211,7 +263,25 @@ fn block(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> String {
         }
         false => row("key", "as configured".into()),
     }
+    if let Some(address) = at.documents.first()
+        && (config.keys.well_known() || config.mongo_auth == AuthMode::Off)
+    {
+        row("documents with", mongo_connection_string(config, *address));
+    }
     text
+}
+
+/// How a driver of MongoDB connects.
+pub fn mongo_connection_string(config: &Config, address: SocketAddr) -> String {
+    let tls = if config.tls == TlsMode::Required { "&tls=true&tlsAllowInvalidCertificates=true" } else { "" };
+    let who = match config.mongo_auth {
+        AuthMode::Off => String::new(),
+        AuthMode::Required => {
+            let key = config.keys.primary.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+            format!("{}:{key}@", config.account_name)
+        }
+    };
+    format!("mongodb://{who}{address}/?directConnection=true{tls}")
 }
 
 /// The address as a browser on this machine finds it: a server that listens everywhere is here too.
@@ -229,6 +299,7 @@ fn json_line(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> Strin
         "version": env!("CARGO_PKG_VERSION"),
         "listen": addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "table_listen": at.tables.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
+        "mongo_listen": at.documents.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "gremlin_listen": at.graphs.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "tls": match config.tls { TlsMode::Optional => "optional", TlsMode::Required => "required", TlsMode::Off => "off" },
         "store": if config.ephemeral { "memory" } else { "embedded" },
@@ -269,11 +340,11 @@ fn keep_files_private() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::settings::defaults;
+    use crate::config::defaults;
 
     fn at(tables: &str, graphs: &str) -> Addresses {
         let address = |text: &str| vec![text.parse().expect("an address")];
-        Addresses { tables: address(tables), graphs: address(graphs) }
+        Addresses { tables: address(tables), graphs: address(graphs), documents: address("127.0.0.1:4714") }
     }
 
     #[test]
@@ -292,6 +363,8 @@ mod tests {
             "TableEndpoint=http://localhost:4712/",
             "graphs on     ws://127.0.0.1:4713  wss://127.0.0.1:4713",
             "user name /dbs/DATABASE/colls/CONTAINER",
+            "documents on  mongodb://127.0.0.1:4714",
+            "documents with mongodb://orrery:C2y6yDjf5%2FR",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }

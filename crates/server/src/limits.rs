@@ -1,5 +1,5 @@
-//! The limits of the transport that are no settings, in one place. The others (connections, times) are settings, and the
-//! largest body belongs to the api that reads it.
+//! The limits of the transport that are no settings, in one place. The others (connections, times) are settings, and
+//! the largest body belongs to the api that reads it.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ pub const REQUESTS_IN_FLIGHT_MAX: usize = 8192;
 pub const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Connections that were told to close in favour of newcomers and have not done so yet.
 pub const CONNECTIONS_GIVEN_UP_MAX: usize = 64;
-/// Requests that may take long, over all connections; further ones wait, and get 503 if it takes too long. Each may keep a
-/// thread of the runtime, which has 512 for such work.
+/// Requests that may take long, over all connections; further ones wait, and get 503 if it takes too long. Each may
+/// keep a thread of the runtime, which has 512 for such work.
 pub const LONG_REQUESTS_MAX: usize = 128;
 pub const LONG_REQUESTS_WAIT: Duration = Duration::from_secs(20);
 /// The same for the streams of one HTTP/2 connection, which wait longer before anybody works for them.
@@ -38,14 +38,14 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// Flow-control window of an HTTP/2 stream and connection: a whole body of 2 MB needs few round trips.
 pub const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 pub const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// HTTP/2 streams that a client opened and reset before the server looked at them, and that the server reset for an error of
-/// the client; one more ends the connection.
+/// HTTP/2 streams that a client opened and reset before the server looked at them, and that the server reset for an
+/// error of the client; one more ends the connection.
 pub const HTTP2_PENDING_RESETS_MAX: usize = 20;
 pub const HTTP2_ERROR_RESETS_MAX: usize = 128;
 /// What hyper buffers of an answer for each HTTP/2 stream.
 pub const HTTP2_SEND_BUFFER_BYTES_MAX: usize = 128 * 1024;
-/// Bytes that count as one operation more of a connection, of which the runtime allows 128 before others have the thread: heads
-/// of streams are small and much work, answers are copied. Either is about half a millisecond.
+/// Bytes that count as one operation more of a connection, of which the runtime allows 128 before others have the
+/// thread: heads of streams are small and much work, answers are copied. Either is about half a millisecond.
 pub const READ_STEP_BYTES: usize = 32;
 pub const WRITE_STEP_BYTES: usize = 4096;
 /// As much as is read without counting where requests come one after the other: a usual one.
@@ -58,8 +58,8 @@ pub const FIRST_READ_BYTES: usize = 2048;
 pub const FIRST_BYTES_MAX: usize = 16 * 1024;
 /// Connections that wait in the kernel to be accepted.
 pub const ACCEPT_BACKLOG: u32 = 1024;
-/// Connections that are accepted before others have the thread: a flood of newcomers waits in the kernel, not in the queue
-/// that requests of others are in.
+/// Connections that are accepted before others have the thread: a flood of newcomers waits in the kernel, not in the
+/// queue that requests of others are in.
 pub const ACCEPTED_AT_ONCE: usize = 8;
 /// Pause after a failed accept (no file descriptors left): trying at once would spin.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,10 +1,10 @@
 //! The log: events and request lines, written by a thread of its own.
 //!
-//! Whoever logs appends a finished line to a buffer under a short lock and goes on; the writer thread swaps the buffer for
-//! an empty one and writes it to stderr in one call. Nobody ever waits for a slow terminal or a full pipe: a line that
-//! finds the buffer at its limit is dropped, and the next written batch says how many were. The writer sleeps while there
-//! is nothing to write, and gathers lines for a few milliseconds after it wrote some, so a loaded server pays for some
-//! hundred wake-ups a second, not for one per line.
+//! Whoever logs appends a finished line to a buffer under a short lock and goes on; the writer thread swaps the
+//! buffer for an empty one and writes it to stderr in one call. Nobody ever waits for a slow terminal or a full pipe:
+//! a line that finds the buffer at its limit is dropped, and the next written batch says how many were. The writer
+//! sleeps while there is nothing to write, and gathers lines for a few milliseconds after it wrote some, so a loaded
+//! server pays for some hundred wake-ups a second, not for one per line.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Threads for long work, to which the system prefers those that answer short requests.
 //!
-//! A thread that computes for long and one that wakes up for a point read are the same to the system: the one that wakes
-//! waits until the other has had its slice, milliseconds, and with several of them many milliseconds. So long work runs on
-//! threads of a lower priority. Nobody without privileges can raise a priority again, so these threads do nothing else;
-//! whoever has long work gives it to one of them and waits.
+//! A thread that computes for long and one that wakes up for a point read are the same to the system: the one that
+//! wakes waits until the other has had its slice, milliseconds, and with several of them many milliseconds. So long
+//! work runs on threads of a lower priority. Nobody without privileges can raise a priority again, so these threads
+//! do nothing else; whoever has long work gives it to one of them and waits.
 //!
-//! There are as many as work goes on at one time (`lengthy`), made when they are needed. The one that was used last is used
-//! first: what its part of the allocator kept is used again, and others are not needed any more and end.
+//! There are as many as work goes on at one time (`lengthy`), made when they are needed. The one that was used last
+//! is used first: what its part of the allocator kept is used again, and others are not needed any more and end.
 //!
 //! Only Linux has priorities of threads; elsewhere long work stays on the thread that it comes from.
 
@@ -18,8 +18,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-/// Steps below the process: a tenth of a processor next to one thread that answers requests, all of it next to nobody. Long
-/// scripts have the same.
+/// Steps below the process: a tenth of a processor next to one thread that answers requests, all of it next to
+/// nobody. Long scripts have the same.
 #[cfg(target_os = "linux")]
 const NICE: libc::c_int = 10;
 /// A thread without work ends after this.
@@ -45,9 +45,9 @@ pub fn run(work: &mut (dyn FnMut() + Send)) {
         return work();
     };
     let (done, finished) = sync_channel(1);
-    // SAFETY: the reference is used by the thread before it answers, drops it, or refuses the job, and not after that. This
-    // function does not return, nor unwind, until one of those has happened: there is nothing between here and `recv` that
-    // could fail.
+    // SAFETY: the reference is used by the thread before it answers, drops it, or refuses the job, and not after
+    // that. This function does not return, nor unwind, until one of those has happened: there is nothing between here
+    // and `recv` that could fail.
     #[allow(unsafe_code)]
     let work =
         unsafe { std::mem::transmute::<&mut (dyn FnMut() + Send), &'static mut (dyn FnMut() + Send)>(work) };

@@ -10,8 +10,9 @@
 //!   × 2 / 3             requests                    2377 MB   the pool that budgets take from
 //! ```
 //!
-//! The last third is for what nobody counts: what the allocator keeps of freed memory and loses to sizes it rounds up (a
-//! fifth to a quarter was measured under sorts and large pages), small structures of requests, buffers of connections.
+//! The last third is for what nobody counts: what the allocator keeps of freed memory and loses to sizes it rounds up
+//! (a fifth to a quarter was measured under sorts and large pages), small structures of requests, buffers of
+//! connections.
 //!
 //! Without a word from the operator the limit is half of the machine's memory, for a machine runs other things too, or
 //! four fifths of what the control group of a container may have, if that is less; containers are made for one program.
@@ -118,7 +119,7 @@ fn group_limit_bytes(membership: &Path, root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::settings::defaults;
+    use crate::config::defaults;
 
     fn config(memory_limit: u64, cache: u64) -> Config {
         Config { memory_limit_bytes: memory_limit, cache_size_bytes: cache, ..defaults() }

@@ -1,7 +1,7 @@
 //! Figures for Prometheus, kept in plain atomics.
 //!
-//! A request costs five relaxed additions. Labels are closed sets: the api, the operation (names are literals of the api
-//! crates, at most [`OPERATIONS_MAX`]), the status class; never anything a client chose.
+//! A request costs five relaxed additions. Labels are closed sets: the api, the operation (names are literals of the
+//! api crates, at most [`OPERATIONS_MAX`]), the status class; never anything a client chose.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;

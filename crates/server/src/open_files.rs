@@ -1,8 +1,8 @@
 //! How many files the process may have open, and how many of them connections may be.
 //!
 //! Every connection is a file, and so is every table and log segment of the store. A store that finds no file left
-//! cannot write; a connection that finds none left can be told to come again. So connections get what the store does not
-//! need, whatever `--connections-max` says.
+//! cannot write; a connection that finds none left can be told to come again. So connections get what the store does
+//! not need, whatever `--connections-max` says.
 
 /// For the store's tables, log segments and compactions, listeners, the log, certificates.
 const RESERVE: u64 = 512;

@@ -1,9 +1,9 @@
 //! What physical partitions hold and spend, for Prometheus.
 //!
-//! Names of databases and containers are labels here, because nobody could use the figures without them; what keeps the
-//! number of series in hand is a limit. The first [`PARTITIONS_MAX`] partitions have series of their own, which stay theirs
-//! because partitions are listed in creation order; the rest are added up under empty labels. Somebody without a key does not
-//! learn the names and gets the sums of all.
+//! Names of databases and containers are labels here, because nobody could use the figures without them; what keeps
+//! the number of series in hand is a limit. The first [`PARTITIONS_MAX`] partitions have series of their own, which
+//! stay theirs because partitions are listed in creation order; the rest are added up under empty labels. Somebody
+//! without a key does not learn the names and gets the sums of all.
 
 use std::fmt::Write as _;
 

@@ -16,8 +16,8 @@ pub struct Peeked<S> {
 }
 
 impl<S: AsyncRead + Unpin> Peeked<S> {
-    /// Reads until it is decided what the first bytes are. `decide` is told whether more can come: with the last bytes that
-    /// are kept it must decide. `None`: the other side left without a word, or in the middle of one.
+    /// Reads until it is decided what the first bytes are. `decide` is told whether more can come: with the last
+    /// bytes that are kept it must decide. `None`: the other side left without a word, or in the middle of one.
     pub async fn read<T>(
         mut inner: S,
         mut decide: impl FnMut(&[u8], bool) -> Option<T>,

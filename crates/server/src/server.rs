@@ -85,7 +85,8 @@ impl Server {
         &self.addresses
     }
 
-    /// Serves until `stop` is ready, then finishes what is in flight. Returns how many connections did not finish in time.
+    /// Serves until `stop` is ready, then finishes what is in flight. Returns how many connections did not finish in
+    /// time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> usize {
         let Server { transport, accepting, idle_timeout, shutdown_timeout, .. } = self;
         let mut tasks = JoinSet::new();
@@ -101,8 +102,8 @@ impl Server {
             sweeper.connections.sweep(idle_timeout, each_tick).await;
         });
         if transport.tls_mode != TlsMode::Off && transport.tls.keeps_certificate() {
-            // After the start, so that it costs the first answer nothing, and before anyone exports it. Wrong files of the
-            // operator show in the log at once instead of with the first client.
+            // After the start, so that it costs the first answer nothing, and before anyone exports it. Wrong files
+            // of the operator show in the log at once instead of with the first client.
             let transport = transport.clone();
             tasks.spawn(async move {
                 if let Err(error) = transport.tls.acceptor().await {

@@ -8,8 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use orrery_api::{Either, StreamApi};
 use orrery_api_gremlin::{GremlinConfig, GremlinService};
+use orrery_api_mongo::{MongoConfig, MongoService};
 use orrery_api_nosql::{
-    AccountKeys, CLOCK_SKEW_S_DEFAULT, DirectApi, OPERATIONS, ScriptLimits, Service, ServiceConfig,
+    AccountKeys, CLOCK_SKEW_S_DEFAULT, DirectApi, OPERATIONS, Recorder, ScriptLimits, Service, ServiceConfig,
 };
 use orrery_api_table::{TableConfig, TableKeys, TableService};
 use orrery_budget::MemoryPool;
@@ -27,12 +28,12 @@ use crate::metrics::StoreFigures;
 use crate::pages;
 use crate::partition_metrics;
 
-/// The HTTP apis of the main port: tables in path style, under the account's name; scripts of graphs under a path of their own;
-/// everything else is the NoSQL API's.
+/// The HTTP apis of the main port: tables in path style, under the account's name; scripts of graphs under a path of
+/// their own; everything else is the NoSQL API's.
 pub type MainApi = Either<Arc<TableService>, Either<Arc<GremlinService>, Arc<Service>>>;
 
-/// The most that one traversal may hold of the memory that requests share.
-const GREMLIN_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The most that one command, or one cursor, of the MongoDB API may hold of the memory that requests share.
+const MONGO_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What a server serves.
 pub struct Served {
@@ -41,6 +42,8 @@ pub struct Served {
     pub tables: Apis<Arc<TableService>>,
     /// The Gremlin API for a port of its own.
     pub graphs: Apis<Arc<GremlinService>>,
+    /// The MongoDB API for a port of its own.
+    pub documents: Apis<Arc<MongoService>>,
     pub backend: SharedBackend,
 }
 
@@ -62,26 +65,33 @@ pub fn open(config: &Config) -> Result<Served> {
         durability: config.durability,
         ..EngineConfig::default()
     };
-    let account = Account::open(store.clone(), engine_config, Arc::new(SystemEnv::new())).map_err(
-        |error| match error.cause {
+    let env = SystemEnv::new().with_movable_clock(config.test_controls);
+    let account =
+        Account::open(store.clone(), engine_config, Arc::new(env)).map_err(|error| match error.cause {
             Some(cause) => anyhow::anyhow!("cannot read the catalog (in feed/): {} ({cause})", error.message),
             None => anyhow::anyhow!("cannot read the catalog (in feed/): {}", error.message),
-        },
-    )?;
+        })?;
     // A scan would hold up every connection of its thread; another thread takes them over meanwhile.
     lengthy::set_workers(config.workers);
-    let service =
-        Service::new(account.clone(), service_config(config, memory.clone())?).with_lengthy(lengthy::run);
+    let recorder = config.record.as_deref().map(|path| {
+        Recorder::start(path).with_context(|| format!("--record: cannot write {}", path.display()))
+    });
+    let service = Service::new(account.clone(), service_config(config, memory.clone())?)
+        .with_lengthy(lengthy::run)
+        .with_recorder(recorder.transpose()?);
     let tables =
         TableService::new(account.clone(), table_config(config, memory.clone())?).with_lengthy(lengthy::run);
     let graphs = GremlinService::new(account.clone(), gremlin_config(config, memory.clone())?, lengthy::run);
+    let documents = MongoService::new(account.clone(), mongo_config(config, memory.clone())?, lengthy::run);
     if let Some(path) = &config.faults {
         account.faults().replace(read_faults(path)?);
     }
     let (tables, graphs) = (Arc::new(tables), Arc::new(graphs));
     let service = Arc::new(service);
     let websockets: Arc<dyn StreamApi> = graphs.clone();
-    let mut streams = vec![websockets.clone()];
+    let documents = Arc::new(documents);
+    let messages: Arc<dyn StreamApi> = documents.clone();
+    let mut streams = vec![websockets.clone(), messages.clone()];
     if config.direct_mode {
         streams.push(Arc::new(DirectApi(service.clone())));
     }
@@ -94,6 +104,7 @@ pub fn open(config: &Config) -> Result<Served> {
         },
         tables: Apis::http(tables),
         graphs: Apis { http: graphs, streams: vec![websockets], portal: None },
+        documents: Apis { http: documents, streams: vec![messages], portal: None },
         backend: Arc::new(Opened { account, store, memory, limit_bytes }),
     })
 }
@@ -181,9 +192,21 @@ fn gremlin_config(config: &Config, memory: Arc<MemoryPool>) -> Result<GremlinCon
         results: config.gremlin_results,
         clock_skew_s: CLOCK_SKEW_S_DEFAULT,
         request_time: config.request_timeout,
-        memory_bytes: GREMLIN_MEMORY_BYTES_MAX,
+        memory_bytes: usize::try_from(config.gremlin_memory_bytes).unwrap_or(usize::MAX),
         memory,
         hosts: Arc::new(move |headers, uri| hosts.check(headers, uri)),
+    })
+}
+
+fn mongo_config(config: &Config, memory: Arc<MemoryPool>) -> Result<MongoConfig> {
+    Ok(MongoConfig {
+        account_name: config.account_name.clone(),
+        keys: account_keys(config)?,
+        auth: config.mongo_auth,
+        version: config.mongo_version,
+        request_time: config.request_timeout,
+        memory_bytes: MONGO_MEMORY_BYTES_MAX,
+        memory,
     })
 }
 

@@ -13,8 +13,8 @@ use orrery_api::{Claim, StreamApi};
 
 /// What every HTTP/2 client sends first.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A TLS handshake record of any version; no HTTP method starts like this. A message of another protocol may begin with a
-/// length that has the first byte.
+/// A TLS handshake record of any version; no HTTP method starts like this. A message of another protocol may begin
+/// with a length that has the first byte.
 const TLS_HANDSHAKE: &[u8] = &[0x16, 0x03];
 
 pub enum Spoken {

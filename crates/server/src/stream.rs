@@ -1,7 +1,8 @@
 //! A TCP connection that tells its watch when bytes arrive.
 //!
-//! A connection with much to read or to write lets others have its thread in between. The runtime sees to that by counting
-//! operations, and an operation may be half a megabyte of pages, or the heads of fifty streams; so here bytes count too.
+//! A connection with much to read or to write lets others have its thread in between. The runtime sees to that by
+//! counting operations, and an operation may be half a megabyte of pages, or the heads of fifty streams; so here
+//! bytes count too.
 
 use std::io;
 use std::pin::Pin;

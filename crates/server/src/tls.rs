@@ -25,8 +25,8 @@ pub enum CertificateSource {
     Files(PathBuf, PathBuf),
     /// Self-signed, kept in this directory.
     Kept { data_dir: PathBuf, names: Vec<String> },
-    /// Self-signed, of a server that keeps nothing: the one that `orrery cert` exports, so that clients can be made to trust
-    /// it once and for all, or one for this process only where that cannot be kept.
+    /// Self-signed, of a server that keeps nothing: the one that `orrery cert` exports, so that clients can be made
+    /// to trust it once and for all, or one for this process only where that cannot be kept.
     Ephemeral { data_dir: PathBuf, names: Vec<String> },
 }
 

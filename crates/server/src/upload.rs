@@ -1,8 +1,8 @@
 //! Receiving the body of a request.
 //!
-//! A small body arrives together with its headers and is handed on as it lies. Whoever makes the server wait for more is
-//! known first: the api checks the signature, which covers method, path and date only, before anything is kept for it.
-//! Then memory is charged for what has arrived, not for what was announced; a pause of [`UPLOAD_STALL_TIMEOUT`]
+//! A small body arrives together with its headers and is handed on as it lies. Whoever makes the server wait for more
+//! is known first: the api checks the signature, which covers method, path and date only, before anything is kept for
+//! it. Then memory is charged for what has arrived, not for what was announced; a pause of [`UPLOAD_STALL_TIMEOUT`]
 //! ends it, and so does the time of the request.
 
 use std::future::poll_fn;

@@ -1,5 +1,5 @@
-//! Clients that take places, memory and time: silent ones, ones that do not read, uploads that stall, names that are foreign.
-//! Others must be served beside them.
+//! Clients that take places, memory and time: silent ones, ones that do not read, uploads that stall, names that are
+//! foreign. Others must be served beside them.
 
 mod support;
 

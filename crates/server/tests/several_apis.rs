@@ -1,4 +1,5 @@
-//! Several protocols on one port: HTTP apis by path, stream apis by the first bytes of a connection, plain and inside TLS.
+//! Several protocols on one port: HTTP apis by path, stream apis by the first bytes of a connection, plain and inside
+//! TLS.
 
 mod support;
 

@@ -1,8 +1,8 @@
 //! The printer: syntax tree to SQL text in the service's normal form.
 //!
-//! Operators are parenthesised, strings stand in double quotes with JSON escapes, aliases get their AS,
-//! and clauses are one blank apart, or with `{:#}` one line each as query plans show them. Names, function spellings and sort directions stay as written,
-//! because clients find their own text again in the plans they receive.
+//! Operators are parenthesised, strings stand in double quotes with JSON escapes, aliases get their AS, and clauses
+//! are one blank apart, or with `{:#}` one line each as query plans show them. Names, function spellings and sort
+//! directions stay as written, because clients find their own text again in the plans they receive.
 
 use std::fmt::{self, Display, Formatter, Write};
 

@@ -1,4 +1,5 @@
-//! Takes numbers and bytes off the front of a row or a frame. `None` where there are not enough: what is stored may be damaged.
+//! Takes numbers and bytes off the front of a row or a frame. `None` where there are not enough: what is stored may
+//! be damaged.
 
 pub struct ByteReader<'b>(pub &'b [u8]);
 

@@ -5,7 +5,7 @@
 //! | item | `Items` | escaped EPK, escaped partition key, id bytes |
 //! | order | `Index` | `01`, escaped EPK, item number (u64, big-endian) |
 //! | index rows | `Index` | from `02` on, see [`index`] |
-//! | feed | `Feed` | `01`, LSN (u64, big-endian), position within the commit (u8), after a merge the item number (u64) |
+//! | feed | `Feed` | `01`, LSN (u64, big-endian), position in the commit (u8), after a merge the item number (u64) |
 //! | expiry | `Feed` | `02`, second (u32, big-endian), item key |
 //! | unique | `Feed` | `03`, escaped EPK, escaped partition key, constraint (u16, big-endian), values |
 //! | meta | `Feed` | `04`, name |

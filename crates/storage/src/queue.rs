@@ -48,8 +48,8 @@ pub(crate) struct Gather {
     pub(crate) wait: Duration,
 }
 
-/// How often a group waits for more, as long as some come. Few: writers that come by themselves, answered or not, would be
-/// waited for too, and nobody should wait much longer for company than a flush takes.
+/// How often a group waits for more, as long as some come. Few: writers that come by themselves, answered or not,
+/// would be waited for too, and nobody should wait much longer for company than a flush takes.
 const GATHER_TURNS_MAX: u32 = 2;
 
 impl<T> Queue<T> {

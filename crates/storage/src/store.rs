@@ -174,8 +174,8 @@ pub enum StoreError {
     Damaged(Arc<str>),
     #[error("storage i/o: {0}")]
     Io(Arc<str>),
-    /// The disk is full. Nothing was changed; what removes something may still be accepted, and everything is again when there
-    /// is room.
+    /// The disk is full. Nothing was changed; what removes something may still be accepted, and everything is again
+    /// when there is room.
     #[error("the disk is full: {0}")]
     NoRoom(Arc<str>),
     /// The system lacks something other than room, such as descriptors. Nothing was changed; later it may succeed.
@@ -330,8 +330,8 @@ pub trait Space: Send + Sync {
     fn epoch(&self) -> Epoch;
     /// The last published state, whoever has published it: reading needs no ownership.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError>;
-    /// Whether the store would have room for this commit. One that fails makes every later one of its handle fail, so an
-    /// owner asks here first, and answers with the error.
+    /// Whether the store would have room for this commit. One that fails makes every later one of its handle fail, so
+    /// an owner asks here first, and answers with the error.
     fn check_room(&self, _commit: &Commit) -> Result<(), StoreError> {
         Ok(())
     }
@@ -353,8 +353,8 @@ pub trait Snapshot: Send + Sync {
     fn get_many(&self, table: Table, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StoreError> {
         keys.iter().map(|key| self.get(table, key)).collect()
     }
-    /// Shows rows in key order to a visitor until it has seen enough. For whoever looks at many rows and keeps few: what
-    /// the visitor sees is not its own.
+    /// Shows rows in key order to a visitor until it has seen enough. For whoever looks at many rows and keeps few:
+    /// what the visitor sees is not its own.
     fn visit(&self, table: Table, range: KeyRange, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let mut rows = self.scan(table, range, Direction::Forward);
         while let Some(row) = rows.next_row().transpose()? {

@@ -1,4 +1,5 @@
-//! A blocking client for one keep-alive connection, signed as the SDKs sign. It knows just enough HTTP/1.1 for this server.
+//! A blocking client for one keep-alive connection, signed as the SDKs sign. It knows just enough HTTP/1.1 for this
+//! server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,11 +9,9 @@ use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
+pub use orrery_api::EMULATOR_KEY;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::Sha256;
-
-pub const EMULATOR_KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer a test expects.
@@ -54,7 +53,8 @@ impl Client {
         self.stream = None;
     }
 
-    /// A signed request. `link` is what the signature names: the resource, or a feed's parent; `kind` its type (`docs`).
+    /// A signed request. `link` is what the signature names: the resource, or a feed's parent; `kind` its type
+    /// (`docs`).
     pub fn send(
         &mut self,
         method: &str,

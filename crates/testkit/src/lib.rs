@@ -1,5 +1,5 @@
-//! For tests only: the real binary as a child process, a small signed REST client, a random generator with a seed, and
-//! the frame of tests that kill the server.
+//! For tests only: the real binary as a child process, a small signed REST client, a random generator with a seed, the
+//! frames of tests that kill the server and of scenarios from data files.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
@@ -14,12 +14,16 @@
 
 mod client;
 mod crash;
+mod graph;
 mod random;
+mod scenario;
 mod server;
 mod table;
 
 pub use client::{Client, EMULATOR_KEY, Reply};
 pub use crash::CrashTest;
+pub use graph::{GraphWriter, graph_script};
 pub use random::Random;
+pub use scenario::{contains, run_scenarios, substitute, text_of};
 pub use server::TestServer;
 pub use table::{ChangesetWriter, table_request};

@@ -20,12 +20,14 @@ pub struct TestServer {
     child: Option<Child>,
     address: SocketAddr,
     table_address: Option<SocketAddr>,
+    gremlin_address: Option<SocketAddr>,
     /// Milliseconds from spawning to the start-up block.
     pub start_ms: u128,
 }
 
 impl TestServer {
-    /// Starts `program serve` with a fresh data directory and further arguments (`--ephemeral` leaves the directory unused).
+    /// Starts `program serve` with a fresh data directory and further arguments (`--ephemeral` leaves the directory
+    /// unused).
     pub fn start(program: &Path, arguments: &[&str]) -> Result<TestServer> {
         let mut server = TestServer::unstarted(program, arguments)?;
         server.restart()?;
@@ -43,6 +45,7 @@ impl TestServer {
             child: None,
             address: ([127, 0, 0, 1], 0).into(),
             table_address: None,
+            gremlin_address: None,
             start_ms: 0,
         })
     }
@@ -96,7 +99,13 @@ impl TestServer {
             .and_then(|text| text.parse().ok())
             .with_context(|| format!("no address: {line}"))?;
         self.table_address = value["table_listen"][0].as_str().and_then(|text| text.parse().ok());
+        self.gremlin_address = value["gremlin_listen"][0].as_str().and_then(|text| text.parse().ok());
         Ok(())
+    }
+
+    /// Where the Gremlin API has a port of its own.
+    pub fn gremlin_address(&self) -> Option<SocketAddr> {
+        self.gremlin_address
     }
 
     /// Where the Table API has a port of its own.

@@ -1,8 +1,8 @@
 //! Changesets over the wire, for tests of the Table API that kill the server.
 //!
-//! Each writer owns groups of entities, one logical partition each. A changeset replaces all entities of a group at once, with
-//! the number of a version in each of them; so a group is whole when all its entities have the same number, and nothing is lost when
-//! that number is the last one acknowledged, or the one that was in flight.
+//! Each writer owns groups of entities, one logical partition each. A changeset replaces all entities of a group at
+//! once, with the number of a version in each of them; so a group is whole when all its entities have the same
+//! number, and nothing is lost when that number is the last one acknowledged, or the one that was in flight.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

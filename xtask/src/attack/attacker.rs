@@ -112,8 +112,9 @@ impl Tally {
     }
 }
 
-/// Lowers the priority of an attacker's thread. Real attackers have processors of their own; here they would take from the
-/// server and from the witness what no attack over a network takes. They are left enough to keep the server busy.
+/// Lowers the priority of an attacker's thread. Real attackers have processors of their own; here they would take
+/// from the server and from the witness what no attack over a network takes. They are left enough to keep the server
+/// busy.
 #[cfg(target_os = "linux")]
 pub fn make_room() {
     const NICE: libc::c_int = 5;

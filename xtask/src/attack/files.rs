@@ -1,15 +1,17 @@
 //! Damaged files: every file of a small store, one at a time, with flipped bits, cut, zeroed or gone.
 //!
-//! The store is made by the binary itself, and what was acknowledged is kept as a model. For each case the directory is copied,
-//! one file of the copy is damaged, and a server is started on it. It must
+//! The store is made by the binary itself, and what was acknowledged is kept as a model. For each case the directory
+//! is copied, one file of the copy is damaged, and a server is started on it. It must
 //!
 //! - refuse to start, with a line that names the damaged part; or
 //! - serve, with everything equal to the model, errors excepted that name `orrery check`; and
-//! - in either case be repairable: `orrery repair --yes` says what is lost, after which `orrery check` is content and what a server then
-//!   shows differs from the model only if something was said to be lost; or it says why not, and that is the catalog.
+//! - in either case be repairable: `orrery repair --yes` says what is lost, after which `orrery check` is content and
+//!   what a server then shows differs from the model only if something was said to be lost; or it says why not, and
+//!   that is the catalog.
 //!
-//! Anything else is a loss that nobody was told of. One thing cannot be told from a crash: the end of the newest log segment is
-//! torn by every one that comes in the middle of a write. So there the writes of the last frames may be gone, and no others.
+//! Anything else is a loss that nobody was told of. One thing cannot be told from a crash: the end of the newest log
+//! segment is torn by every one that comes in the middle of a write. So there the writes of the last frames may be
+//! gone, and no others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

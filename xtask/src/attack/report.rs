@@ -7,7 +7,8 @@
 //! | reads, writes and the attack's own check work within 5 s of its end | yes | yes |
 //! | p99 of another client's point reads | at most 50 × idle or 2 s, the larger | at most 5 × idle |
 //!
-//! On a machine with twice as much to do as it has cores latencies are shown and not judged. Idle counts as 2 ms at least: below that, what is measured is the scheduler of a machine with few cores.
+//! On a machine with twice as much to do as it has cores latencies are shown and not judged. Idle counts as 2 ms at
+//! least: below that, what is measured is the scheduler of a machine with few cores.
 
 use std::time::Duration;
 

@@ -6,8 +6,8 @@
 //!          "_sink":"b","_sinkLabel":"person","_sinkPartition":"p1","w":0.5}
 //! ```
 //!
-//! Properties of a vertex are lists of values with ids, those of an edge stand flat, and so do the partition key and `ttl`.
-//! Members in another form are none of the graph's: they are not shown, and kept when the element is changed.
+//! Properties of a vertex are lists of values with ids, those of an edge stand flat, and so do the partition key and
+//! `ttl`. Members in another form are none of the graph's: they are not shown, and kept when the element is changed.
 
 use std::sync::Arc;
 
@@ -56,6 +56,9 @@ const RESERVED: [&str; 16] = [
     "_attachments",
 ];
 
+/// The only member of what stands for a set: JSON has lists alone.
+const SET: &str = "$set";
+
 /// Subtype of binaries that are UUIDs.
 const UUID_SUBTYPE: u8 = 4;
 
@@ -63,8 +66,8 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// The id of the item of an edge whose own id a vertex of the same partition has: items of both kinds share their ids, edges and
-/// vertices of other graph databases do not.
+/// The id of the item of an edge whose own id a vertex of the same partition has: items of both kinds share their
+/// ids, edges and vertices of other graph databases do not.
 pub fn displaced_id(id: &str) -> String {
     format!("{id}|edge")
 }
@@ -211,6 +214,9 @@ pub fn value(raw: Raw<'_>) -> Value {
         },
         Kind::String => raw.as_str().map_or(Value::Null, Value::string),
         Kind::Array => Value::list(raw.elements().map(value).collect()),
+        Kind::Object if raw.len() == 1 && raw.get(SET).is_some_and(|set| set.kind() == Kind::Array) => {
+            Value::set(raw.get(SET).into_iter().flat_map(Raw::elements).map(value))
+        }
         Kind::Object => Value::map(raw.members().map(|(name, member)| (Value::string(name), value(member)))),
         _ => match raw.as_extended() {
             Some(Extended::Date(millis)) => {
@@ -259,7 +265,12 @@ pub fn write_value(writer: &mut DocWriter, value: &Value) {
         }
         Value::Binary(bytes) => writer.extended(Extended::Binary { subtype: 0, bytes }),
         Value::List(items) => write_items(writer, items.iter()),
-        Value::Set(items) => write_items(writer, items.iter()),
+        Value::Set(items) => {
+            writer.begin_object();
+            writer.key(SET);
+            write_items(writer, items.iter());
+            writer.end_object();
+        }
         Value::Map(map) => {
             writer.begin_object();
             for (key, held) in map.iter() {

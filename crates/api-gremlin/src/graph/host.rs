@@ -1,4 +1,5 @@
-//! How queries of this api see items, and what it does on the node that has a partition for those that came from another.
+//! How queries of this api see items, and what it does on the node that has a partition for those that came from
+//! another.
 
 use std::sync::Arc;
 

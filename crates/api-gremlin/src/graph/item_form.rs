@@ -1,4 +1,5 @@
-//! Rows of queries as items: the etag and the time of a version, and behind them its document as it is stored, numbers with their widths.
+//! Rows of queries as items: the etag and the time of a version, and behind them its document as it is stored,
+//! numbers with their widths.
 
 use orrery_model::{DocWriter, Number, Raw, Value};
 use orrery_query::{Eval, RowFormat};

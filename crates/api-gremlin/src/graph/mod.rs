@@ -6,8 +6,8 @@
 //! add, change, drop ────────── writes ── document ── items, bound to the version that the traversal has seen
 //! ```
 //!
-//! - An edge lies in the logical partition of the vertex that it leaves: edges out of a frontier are asked for where its
-//!   vertices lie, by the index on `_vertexId`; edges into one by the index on `_sink`, wherever they are.
+//! - An edge lies in the logical partition of the vertex that it leaves: edges out of a frontier are asked for where
+//!   its vertices lie, by the index on `_vertexId`; edges into one by the index on `_sink`, wherever they are.
 //! - A frontier is asked for at once: one query for each partition, not one for each vertex.
 //! - What a traversal has read of an element is what it changes: a write that another one has overtaken is refused.
 

@@ -151,7 +151,8 @@ impl ContainerGraph {
         }
     }
 
-    /// The next rows, all of one query, and which end of edges its frontier is; none when the queries have come to their end.
+    /// The next rows, all of one query, and which end of edges its frontier is; none when the queries have come to
+    /// their end.
     fn fetch(&mut self, run: &mut Run, rows: usize) -> Result<(Rows, Direction)> {
         self.budget.check()?;
         loop {

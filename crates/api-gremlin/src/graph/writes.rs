@@ -1,7 +1,7 @@
 //! Changing elements: each is one item, and each change one write.
 //!
-//! An element is changed from the version that the traversal has seen. If another one has come in between, the write is refused
-//! with 412, as the service does; what the traversal wrote before stays.
+//! An element is changed from the version that the traversal has seen. If another one has come in between, the write
+//! is refused with 412, as the service does; what the traversal wrote before stays.
 
 use std::sync::Arc;
 

@@ -8,9 +8,11 @@
 //! ```
 
 mod read;
+mod trees;
 mod write;
 
 pub use read::Reader;
+pub use trees::trees_as_maps;
 pub use write::{string as write_string, value as write_value};
 
 /// Codes of types.

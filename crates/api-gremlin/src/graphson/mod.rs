@@ -1,4 +1,5 @@
-//! GraphSON: JSON that says what its values are (2 and 3), or does not (1, and what Cosmos DB sends under the name of 2).
+//! GraphSON: JSON that says what its values are (2 and 3), or does not (1, and what Cosmos DB sends under the name of
+//! 2).
 //!
 //! `read` takes every version, typed and bare values mixed; `typed` and `untyped` write.
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"id":"a","label":"person","type":"vertex","properties":{"name":[{"id":"…","value":"A"}]}}
-//! {"id":"e","label":"knows","type":"edge","inVLabel":"person","outVLabel":"person","inV":"b","outV":"a","properties":{"w":0.5}}
+//! {"id":"e","label":"knows","type":"edge","inVLabel":"p","outVLabel":"p","inV":"b","outV":"a","properties":{"w":0.5}}
 //! ```
 
 use std::sync::Arc;

@@ -57,6 +57,7 @@ impl Attempt {
             path: &path,
             fields: Fields::of_headers(&headers),
             now_ms: self.now_ms,
+            moved_ms: 0,
         };
         Authorizer::new(&self.keys, 1, 900)
             .recognise(&claim)

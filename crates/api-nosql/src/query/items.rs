@@ -4,11 +4,11 @@
 //! leads. A filter that fixes the partition key leads to one partition. Everything else is a query over all partitions,
 //! which the client must have allowed.
 //!
-//! Over several partitions the gateway of the service only strings results together, page after page, and no page reaches
-//! from one partition into the next; what needs merging it refuses, with the plan by which the client can merge itself
-//! (see `plan`). A server that is told to merge answers such queries as well, and every server where the request says
-//! `x-orrery-merge: true` (a browser has no query engine); so do requests that name several partitions by their headers,
-//! which no plan could help.
+//! Over several partitions the gateway of the service only strings results together, page after page, and no page
+//! reaches from one partition into the next; what needs merging it refuses, with the plan by which the client can
+//! merge itself (see `plan`). A server that is told to merge answers such queries as well, and every server where the
+//! request says `x-orrery-merge: true` (a browser has no query engine); so do requests that name several partitions
+//! by their headers, which no plan could help.
 
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -89,10 +89,10 @@ fn page(
         page_time: context.service.config.query_page_time,
         page_bytes: PAGE_BYTES_MAX,
         budget: &context.budget,
-        // Each page of a sorted merge asks the partitions for what comes after its last row, so nobody would come for what
-        // they know beyond it.
-        held: (!merged.is_sorted()).then_some(&context.service.held),
-        held_place: plan.map(|_| held_place(target, request, scope)),
+        // Each page of a sorted merge asks the partitions for what comes after its last row, so nobody would come for
+        // what they know beyond it.
+        result_cache: (!merged.is_sorted()).then_some(&context.service.result_cache),
+        result_place: plan.map(|_| result_place(target, request, scope)),
         system: &system,
         statement: StatementSource::of_text(&request.text, &request.parameters),
         format: &JsonText,
@@ -160,7 +160,7 @@ fn failed(target: &Target, failure: DistributedFailure) -> ApiError {
 }
 
 /// Where the merged rows of a query are kept.
-fn held_place(target: &Target, request: &QueryRequest, scope: &Scope) -> ResultCachePlace {
+fn result_place(target: &Target, request: &QueryRequest, scope: &Scope) -> ResultCachePlace {
     let mut owner = target.rid.as_str().as_bytes().to_vec();
     // Ranges come and go, and keys print themselves without ambiguity.
     owner.extend_from_slice(format!("{scope:?}").as_bytes());

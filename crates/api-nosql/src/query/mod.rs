@@ -7,6 +7,7 @@
 //! (`query_metrics`), and which queries the gateway leaves to the client (`plan`). The engine runs them over the
 //! partitions.
 
+pub mod check;
 pub mod condition;
 pub mod items;
 mod parse_cache;

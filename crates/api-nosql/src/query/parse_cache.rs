@@ -1,7 +1,8 @@
 //! Queries that were parsed before, by their text.
 //!
-//! Applications send the same few texts over and over, with other parameters. A syntax tree depends on nothing but its text,
-//! so it can be kept whatever happens to containers and their policies; everything else is made anew for each request.
+//! Applications send the same few texts over and over, with other parameters. A syntax tree depends on nothing but
+//! its text, so it can be kept whatever happens to containers and their policies; everything else is made anew for
+//! each request.
 
 use std::sync::Arc;
 

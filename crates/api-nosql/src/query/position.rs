@@ -1,7 +1,7 @@
 //! Where the next page of a query begins, as clients carry it.
 //!
-//! What a position means is the engine's (`DistributedPosition`); here it becomes bytes and is read back. A mark made from the query's text comes first, so that a continuation is refused when it is used with
-//! another query:
+//! What a position means is the engine's (`DistributedPosition`); here it becomes bytes and is read back. A mark made
+//! from the query's text comes first, so that a continuation is refused when it is used with another query:
 //!
 //! ```text
 //! format (1) · mark of the query (4) · kind (1) · what that kind needs
@@ -92,11 +92,11 @@ pub fn encode(mark: Mark, start: &DistributedPosition) -> Vec<u8> {
             }
             out.extend_from_slice(&encode_keys(&at.after.keys));
         }
-        DistributedPosition::Whole { delivered, held } => {
+        DistributedPosition::Materialized { delivered, cached } => {
             out.push(DELIVERED);
             out.extend_from_slice(&delivered.to_be_bytes());
-            if *held != 0 {
-                out.extend_from_slice(&held.to_be_bytes());
+            if *cached != 0 {
+                out.extend_from_slice(&cached.to_be_bytes());
             }
         }
     }
@@ -128,8 +128,8 @@ pub fn decode(bytes: &[u8], mark: Mark) -> Option<DistributedPosition> {
         }
         DELIVERED => {
             let delivered = take_number(&mut rest)?;
-            let held = if rest.is_empty() { 0 } else { take_number(&mut rest)? };
-            rest.is_empty().then_some(DistributedPosition::Whole { delivered, held })
+            let cached = if rest.is_empty() { 0 } else { take_number(&mut rest)? };
+            rest.is_empty().then_some(DistributedPosition::Materialized { delivered, cached })
         }
         _ => None,
     }
@@ -206,8 +206,8 @@ mod tests {
                 max: epk("3F"),
                 at,
             },
-            DistributedPosition::Whole { delivered: 12, held: 0 },
-            DistributedPosition::Whole { delivered: 12, held: 7 },
+            DistributedPosition::Materialized { delivered: 12, cached: 0 },
+            DistributedPosition::Materialized { delivered: 12, cached: 7 },
         ]
     }
 

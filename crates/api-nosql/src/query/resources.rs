@@ -1,4 +1,5 @@
-//! Queries over databases, containers, offers and all other feeds but items: the same language, over the JSON of each resource.
+//! Queries over databases, containers, offers and all other feeds but items: the same language, over the JSON of each
+//! resource.
 
 use std::rc::Rc;
 

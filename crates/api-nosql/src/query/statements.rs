@@ -1,8 +1,9 @@
 //! Queries made ready to run, kept for when they come again word by word, parameters included.
 //!
-//! Making a query ready costs about as much as finding an item by it. What comes out depends on the body of the request and
-//! on the container's definition, unless the query asks the clock, the dice or a script; such queries are not kept. A body is
-//! kept when it is seen for the second time, so that queries which never come again cost a hash and no memory.
+//! Making a query ready costs about as much as finding an item by it. What comes out depends on the body of the
+//! request and on the container's definition, unless the query asks the clock, the dice or a script; such queries are
+//! not kept. A body is kept when it is seen for the second time, so that queries which never come again cost a hash
+//! and no memory.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -7,8 +7,9 @@
 //!                              └─ a payload too large, or of a stranger: passed over, refused
 //! ```
 //!
-//! Answers go out as they are ready; clients match them by the number of the request. Nothing more is read while as much
-//! is in flight, or waits to be taken, as a connection may have. When it is told to end, what is in flight is answered.
+//! Answers go out as they are ready; clients match them by the number of the request. Nothing more is read while as
+//! much is in flight, or waits to be taken, as a connection may have. When it is told to end, what is in flight is
+//! answered.
 
 use std::io;
 use std::pin::Pin;

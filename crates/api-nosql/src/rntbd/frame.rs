@@ -5,7 +5,8 @@
 //! response  u32 length · u32 status                        · 16 B activity · tokens    [u32 length · payload]
 //! ```
 //!
-//! Whether a payload follows is said by the token PayloadPresent. Activities are in the byte order of Microsoft's GUIDs.
+//! Whether a payload follows is said by the token PayloadPresent. Activities are in the byte order of Microsoft's
+//! GUIDs.
 
 use super::token::Tokens;
 use super::tokens::request;

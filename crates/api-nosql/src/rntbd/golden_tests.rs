@@ -9,8 +9,8 @@ use super::{handshake, tokens};
 use crate::actions::Action;
 use crate::errors::Result;
 use crate::generation::ClientGeneration;
-use crate::headers::{Answer, At, PARTITION_KEY, SESSION_TOKEN, ServiceHeaders};
-use http::StatusCode;
+use crate::headers::{self, Answer, At, PARTITION_KEY, SESSION_TOKEN, ServiceHeaders};
+use http::{HeaderValue, StatusCode};
 use std::time::Instant;
 
 fn hex(text: &str) -> Vec<u8> {
@@ -147,6 +147,61 @@ fn every_token_is_taken_in_its_type_and_refused_in_one_that_it_cannot_have() {
         assert_eq!(unfit, matters, "{}", token.name);
     }
     assert!(tokens::page().lines().count() > id::TABLE.len());
+}
+
+#[test]
+fn every_token_of_an_answer_is_written_in_its_type() {
+    let at = At { item_lsn: Some(2), ..At::range(7, 3) };
+    let mut answer =
+        Answer::new(StatusCode::OK, &ServiceHeaders::new("1")).at(at).charge(1.0).body(b"{}".to_vec());
+    answer = answer.owner("dbs/d/colls/c".to_owned(), "AAAAAYAAAAI=").etag("\"e\"").count(5);
+    answer.substatus = 1007;
+    for (name, value) in [
+        (headers::CONTINUATION, "c"),
+        (headers::RESOURCE_QUOTA, "documentSize=1;"),
+        (headers::RESOURCE_USAGE, "documentSize=0;"),
+        (headers::SCRIPT_LOG, "log"),
+        (headers::QUERY_METRICS, "m=1"),
+        (headers::INDEX_UTILIZATION, "u"),
+        (headers::QUERY_EXECUTION_INFO, "{}"),
+        (headers::RETRY_AFTER_MS, "17"),
+        (headers::INDEX_PROGRESS, "100"),
+    ] {
+        answer = answer.set(name, HeaderValue::from_static(value));
+    }
+    let to = Recipient {
+        activity: [7; 16],
+        returned: Return { transport_id: 4, ..Return::default() },
+        generation: ClientGeneration::Present,
+        catalog_lsn: 9,
+        started: Instant::now(),
+    };
+    let written = response::write(answer, &to).frame;
+    let end = written.len() - 4;
+    let found: Vec<(u16, u8)> = token_types(&written[HEAD_BYTES..end]);
+    for token in &tokens::response::TABLE {
+        let kinds: Vec<u8> = found.iter().filter(|(id, _)| *id == token.id).map(|(_, kind)| *kind).collect();
+        assert_eq!(kinds, [token.kind as u8], "{}", token.name);
+    }
+    assert_eq!(found.len(), tokens::response::TABLE.len(), "nothing is written that the table does not know");
+}
+
+/// The ids and types of tokens, read from their bytes.
+fn token_types(bytes: &[u8]) -> Vec<(u16, u8)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let (id, kind) = (u16::from_le_bytes([bytes[at], bytes[at + 1]]), bytes[at + 2]);
+        found.push((id, kind));
+        at += 3 + match kind {
+            0 => 1,
+            2 => 4,
+            5 | 14 => 8,
+            7 => 1 + usize::from(bytes[at + 3]),
+            8 => 2 + usize::from(u16::from_le_bytes([bytes[at + 3], bytes[at + 4]])),
+            other => panic!("no answer has a token of type {other}"),
+        };
+    }
+    found
 }
 
 #[test]

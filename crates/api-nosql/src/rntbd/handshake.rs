@@ -24,8 +24,8 @@ pub struct Hello {
     pub loses_answers: bool,
 }
 
-/// Whether the first bytes of a connection can be those of a context request: a length, and resource type and operation 0.
-/// `None`: it depends on what follows.
+/// Whether the first bytes of a connection can be those of a context request: a length, and resource type and
+/// operation 0. `None`: it depends on what follows.
 pub fn is_context_request(first: &[u8]) -> Option<bool> {
     let zeros = first.iter().enumerate().skip(2).take(6).all(|(_, byte)| *byte == 0);
     if !zeros {

@@ -1,8 +1,8 @@
 //! Bytes that have arrived, as whole frames with their payloads.
 //!
-//! A small payload comes with its frame. Whoever makes the server wait for a large one is known first, and what it takes is
-//! charged to the memory that all requests share. A payload that is too large, or of somebody who may not have what the frame
-//! asks for, is refused at once and passed over as it comes.
+//! A small payload comes with its frame. Whoever makes the server wait for a large one is known first, and what it
+//! takes is charged to the memory that all requests share. A payload that is too large, or of somebody who may not
+//! have what the frame asks for, is refused at once and passed over as it comes.
 
 use std::sync::Arc;
 

@@ -1,17 +1,16 @@
 //! The direct protocol of Cosmos DB, RNTBD: frames over TLS, many requests on one connection.
 //!
-//! Clients in direct mode (the default of Java and .NET) read the account, containers, ranges and query plans over HTTPS, ask
-//! `/addresses` where partitions are, and send everything about items here. A frame says what an HTTP request would have
-//! said, in other words; so it becomes the same request, is served by the same code, and only its answer is written
-//! differently.
+//! Clients in direct mode (the default of Java and .NET) read the account, containers, ranges and query plans over
+//! HTTPS, ask `/addresses` where partitions are, and send everything about items here. A frame says what an HTTP
+//! request would have said, in other words; so it becomes the same request, is served by the same code, and only its
+//! answer is written differently.
 //!
 //! ```text
 //! bytes ─ frame ─ token, tokens ─ request ─┐                    ┌─ response ─ token ─ bytes
 //!   └─ handshake, once                     └─ Service::perform ─┘
 //! ```
 //!
-//! `connection` reads and writes; [`DirectApi`] is what the server knows of all this. Missing on purpose: batches in the binary form
-//! of .NET, which HTTP does not take either, and answers in binary JSON, which clients never insist on.
+//! `connection` reads and writes; [`DirectApi`] is what the server knows of all this.
 
 mod call;
 mod connection;

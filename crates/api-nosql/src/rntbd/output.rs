@@ -1,10 +1,11 @@
 //! Frames that wait for the network, each written by itself.
 //!
-//! The Java SDK (4.81 at least) decodes what one read from the network has brought, moves what follows the first frame to the
-//! front of its buffer, and only then reads the first frame's values: it takes them from the second. The first answer is lost,
-//! and its request fails after five seconds. So frames are not gathered, however well they would go out together, and
-//! on connections of that SDK a frame waits for [`GAP`] after the last one. Where one request at a time is in flight that
-//! costs nothing; where many are, the SDK opens more connections. It makes the loss rare; only the SDK could end it.
+//! The Java SDK (4.81 at least) decodes what one read from the network has brought, moves what follows the first
+//! frame to the front of its buffer, and only then reads the first frame's values: it takes them from the second. The
+//! first answer is lost, and its request fails after five seconds. So frames are not gathered, however well they
+//! would go out together, and on connections of that SDK a frame waits for [`GAP`] after the last one. Where one
+//! request at a time is in flight that costs nothing; where many are, the SDK opens more connections. It makes the
+//! loss rare; only the SDK could end it.
 //!
 //! A large payload is not copied behind its frame.
 

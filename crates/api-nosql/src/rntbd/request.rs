@@ -19,9 +19,10 @@ use crate::actions::{Action, Post, decide_as};
 use crate::addresses;
 use crate::errors::{ApiError, Result, Voice};
 use crate::fields::Field;
+use crate::formats::{COSMOS_BINARY, COSMOS_BINARY_UINT64};
 use crate::headers::{
-    A_IM, CONSISTENCY_LEVEL, ENABLE_CROSS_PARTITION, END_EPK, PREFER, PRIORITY_LEVEL, READ_KEY_TYPE,
-    START_EPK,
+    A_IM, CONSISTENCY_LEVEL, CONTENT_FORMAT, ENABLE_CROSS_PARTITION, END_EPK, PREFER, PRIORITY_LEVEL,
+    READ_KEY_TYPE, START_EPK, SUPPORTED_FORMATS,
 };
 use crate::rid;
 use crate::routes::Path;
@@ -29,11 +30,14 @@ use crate::service::Direct;
 
 /// Where the effective partition keys end.
 const EPK_END: &[u8] = b"FF";
+/// The bits of binary JSON among the forms, and of large whole numbers among its features.
+const FORMAT_BINARY: i64 = 2;
+const FEATURE_UINT64: i64 = 4;
 /// Rid bytes of a database, of what is in one, and of what is in a container.
 const RID_LEVELS: [usize; 4] = [4, 8, 16, 20];
 
-/// What kinds of resources there are: the type in a frame, the keywords of its path, the token with its own name, and the one
-/// with that of its parent below the database.
+/// What kinds of resources there are: the type in a frame, the keywords of its path, the token with its own name, and
+/// the one with that of its parent below the database.
 struct ResourceKind {
     number: u16,
     keywords: &'static [&'static str],
@@ -129,6 +133,7 @@ pub fn read<'f>(head: &RequestHead, frame: &'f [u8], answer: &mut Return<'f>) ->
     let mut direct = Direct::default();
     let mut span = Span::default();
     let mut level = None;
+    let (mut takes_binary, mut takes_uint64) = (false, false);
     for token in Tokens::new(frame.get(HEAD_BYTES..).unwrap_or_default()) {
         let (number, value) = token.map_err(|_| ApiError::refused("The tokens of the frame are broken."))?;
         let Some(token) = tokens::of_request(number) else { continue };
@@ -176,6 +181,17 @@ pub fn read<'f>(head: &RequestHead, frame: &'f [u8], answer: &mut Return<'f>) ->
                     let level: &[u8] = if self::number(token, value)? == 2 { b"Low" } else { b"High" };
                     fields.push((PRIORITY_LEVEL, Cow::Borrowed(level)));
                 }
+                id::CONTENT_SERIALIZATION_FORMAT => {
+                    if self::number(token, value)? == 1 {
+                        fields.push((CONTENT_FORMAT, Cow::Borrowed(COSMOS_BINARY.as_bytes())));
+                    }
+                }
+                id::SUPPORTED_SERIALIZATION_FORMATS => {
+                    takes_binary = self::number(token, value)? & FORMAT_BINARY != 0
+                }
+                id::SUPPORTED_SERIALIZATION_FEATURES => {
+                    takes_uint64 = self::number(token, value)? & FEATURE_UINT64 != 0
+                }
                 id::PAYLOAD_PRESENT => {}
                 _ => names.put(number, text(token, value)?),
             },
@@ -187,6 +203,10 @@ pub fn read<'f>(head: &RequestHead, frame: &'f [u8], answer: &mut Return<'f>) ->
         return Err(not_offered(head));
     };
     span.put(&mut fields);
+    if takes_binary {
+        let form = if takes_uint64 { COSMOS_BINARY_UINT64 } else { COSMOS_BINARY };
+        fields.push((SUPPORTED_FORMATS, Cow::Borrowed(form.as_bytes())));
+    }
     if kind.keywords.get(1) == Some(&"colls") && kind.number != CONTAINER {
         // Lists, users and databases are always read as strong, whatever the account promises.
         fields.extend(level.map(|level| (CONSISTENCY_LEVEL, Cow::Borrowed(level))));

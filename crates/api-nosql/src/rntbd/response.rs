@@ -1,9 +1,9 @@
 //! From an answer to a frame.
 //!
-//! Clients check where each answer was made: LSNs, the range, what a session has seen. They take an answer without them for
-//! one of a replica that is behind, also an error, and go on asking others for a long time. So every frame has them; where no
-//! partition was asked (a refused signature, a container that has gone) it says that the catalog was, and repeats what the
-//! session of the request has seen already.
+//! Clients check where each answer was made: LSNs, the range, what a session has seen. They take an answer without
+//! them for one of a replica that is behind, also an error, and go on asking others for a long time. So every frame
+//! has them; where no partition was asked (a refused signature, a container that has gone) it says that the catalog
+//! was, and repeats what the session of the request has seen already.
 
 use std::time::Instant;
 

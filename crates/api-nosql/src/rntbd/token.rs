@@ -5,8 +5,8 @@
 //! 1700 08 0100 31             DocumentName, String, "1"
 //! ```
 //!
-//! A value says its type, so a token of an id that nobody knows can be passed over. Nothing is copied: values are slices
-//! of the frame.
+//! A value says its type, so a token of an id that nobody knows can be passed over. Nothing is copied: values are
+//! slices of the frame.
 
 /// Which type a value has, by the code on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

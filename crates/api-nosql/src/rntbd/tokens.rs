@@ -137,7 +137,7 @@ tokens! {
     0x62 START_EPK StartEpk Bytes Own("`x-ms-start-epk`");
     0x63 END_EPK EndEpk Bytes Own("`x-ms-end-epk`");
     0x64 READ_FEED_KEY_TYPE ReadFeedKeyType Byte Own("`x-ms-read-key-type`");
-    0x65 CONTENT_SERIALIZATION_FORMAT ContentSerializationFormat Byte NoEffect("answers are JSON text, which every client takes");
+    0x65 CONTENT_SERIALIZATION_FORMAT ContentSerializationFormat Byte Own("`x-ms-documentdb-content-serialization-format`; 1 is binary JSON, anything else is text");
     0x66 ALLOW_TENTATIVE_WRITES AllowTentativeWrites Byte NoEffect("there is one region");
     0x67 IS_USER_REQUEST IsUserRequest Byte NoEffect(INFORMATION);
     0x71 POPULATE_RESOURCE_COUNT PopulateResourceCount Byte NoEffect(INFORMATION);
@@ -159,7 +159,7 @@ tokens! {
     0xB2 CHANGE_FEED_WIRE_FORMAT_VERSION ChangeFeedWireFormatVersion String NoEffect("changes are in the form that the feed asks for");
     0xBF PRIORITY_LEVEL PriorityLevel Byte Own("`x-ms-cosmos-priority-level`");
     0xC2 POPULATE_INDEX_METRICS_V2 PopulateIndexMetricsV2 Byte Flag(headers::POPULATE_INDEX_METRICS_V2);
-    0xC4 SUPPORTED_SERIALIZATION_FORMATS SupportedSerializationFormats Byte NoEffect("answers are JSON text, which every client takes");
+    0xC4 SUPPORTED_SERIALIZATION_FORMATS SupportedSerializationFormats Byte Own("`x-ms-cosmos-supported-serialization-formats`; with 2 in it, items and pages of queries come in binary JSON");
     0xC8 OPTIMISTIC_DIRECT_EXECUTE OptimisticDirectExecute Byte NoEffect("a query of one range is one either way");
     0xCC TRACE_PARENT TraceParent String NoEffect(INFORMATION);
     0xCD TRACE_STATE TraceState String NoEffect(INFORMATION);
@@ -174,7 +174,7 @@ tokens! {
     0xFE READ_CONSISTENCY_STRATEGY ReadConsistencyStrategy Byte NoEffect("every read is as good as the strongest level");
     0xFF SUPPORTED_QUERY_FEATURES SupportedQueryFeatures String Text(headers::SUPPORTED_FEATURES);
     0x100 QUERY_VERSION QueryVersion SmallString NoEffect(INFORMATION);
-    0x101 SUPPORTED_SERIALIZATION_FEATURES SupportedSerializationFeatures UShort NoEffect(INFORMATION);
+    0x101 SUPPORTED_SERIALIZATION_FEATURES SupportedSerializationFeatures UShort Own("with 4 in it, binary JSON has whole numbers beyond 63 bits");
 }
 
 tokens! {
@@ -185,7 +185,6 @@ tokens! {
     0x0C RETRY_AFTER_MILLISECONDS RetryAfterMilliseconds ULong Own("`x-ms-retry-after-ms`");
     0x0E STORAGE_MAX_RESOURE_QUOTA StorageMaxResoureQuota String Own("`x-ms-resource-quota`");
     0x0F STORAGE_RESOURCE_QUOTA_USAGE StorageResourceQuotaUsage String Own("`x-ms-resource-usage`");
-    0x10 SCHEMA_VERSION SchemaVersion SmallString Own("`x-ms-schemaversion`");
     0x13 LSN LSN LongLong Own("`lsn`; at least 1, also in errors");
     0x14 ITEM_COUNT ItemCount ULong Own("`x-ms-item-count`");
     0x15 REQUEST_CHARGE RequestCharge Double Own("`x-ms-request-charge`; strong reads ask two replicas and add up what each charges");

@@ -1,7 +1,7 @@
 //! Triggers around the write of one item: those that the request names, in its order, in the item's own commit.
 //!
-//! A trigger before the write may change the document; one after it sees what was stored and may change the answer. When
-//! any of them fails nothing has happened.
+//! A trigger before the write may change the document; one after it sees what was stored and may change the answer.
+//! When any of them fails nothing has happened.
 
 use std::sync::Arc;
 

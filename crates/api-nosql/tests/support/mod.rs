@@ -34,8 +34,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// `config` may set `consistency`, `partition_throughput_limit`, `throttling`, `serverless`, `cross_partition_queries` and `seed`,
-    /// which makes it another account.
+    /// `config` may set `consistency`, `partition_throughput_limit`, `throttling`, `serverless`,
+    /// `cross_partition_queries` and `seed`, which makes it another account.
     pub fn new(config: &Value) -> Client {
         Client::over(Arc::new(MemoryStore::new()), config)
     }

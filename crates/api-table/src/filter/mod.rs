@@ -1,12 +1,12 @@
-//! `$filter`: text to a typed expression (`parse`), and that to the syntax tree of SQL (`sql`), so that tables are searched by the
-//! same predicates and the same index as everything else.
+//! `$filter`: text to a typed expression (`parse`), and that to the syntax tree of SQL (`sql`), so that tables are
+//! searched by the same predicates and the same index as everything else.
 //!
 //! ```text
 //! PartitionKey eq 'p' and (Age gt 21 or not Active)
 //! ```
 //!
-//! An expression is true or false, never undefined: a comparison with a property that is missing, or of another type, is
-//! false, and its negation is true.
+//! An expression is true or false, never undefined: a comparison with a property that is missing, or of another type,
+//! is false, and its negation is true.
 
 #[cfg(test)]
 mod model_tests;

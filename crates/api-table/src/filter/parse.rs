@@ -11,7 +11,8 @@ use crate::routes::quoted;
 
 /// Longest text.
 const FILTER_BYTES_MAX: usize = 32 * 1024;
-/// How deep parentheses and negations may nest; syntax trees of SQL may be about twice as high as what they are made of.
+/// How deep parentheses and negations may nest; syntax trees of SQL may be about twice as high as what they are made
+/// of.
 const DEPTH_MAX: usize = 24;
 /// Most comparisons.
 const COMPARISONS_MAX: usize = 1_000;

@@ -5,13 +5,13 @@
 //! | `PartitionKey eq 'p'` | `c["$pk"] = "p"` |
 //! | `RowKey ge 'a'` | `c.id >= "a"` |
 //! | `Name eq 'x'` | `c.Name["$t"] = 2 AND c.Name["$v"] = "x"` |
-//! | `Age gt 3` | `c.Age["$v"] > 3 OR (c.Age["$t"] = 1 AND c.Age["$v"] = "Infinity") OR (c.Age["$t"] = 18 AND c.Age["$v"] > "00…3")` |
+//! | `Age gt 3` | `c.Age["$v"] > 3 OR ($t = 1 AND $v = "Infinity") OR ($t = 18 AND $v > "00…3")` |
 //! | `Timestamp gt datetime'…'` | `c._ts >= seconds AND c._etag > "ticks"` |
 //! | `not (…)` | `NOT ((…) ?? false)` |
 //!
 //! A number is compared with properties of all numeric types. Long integers are kept as strings (see `edm`) that sort
-//! by value among those that are not negative and backwards among the others, so a range of them is one or two ranges of strings.
-//! `_etag` is what [`TableSystem`](crate::query::TableSystem) says it is: the ticks of the timestamp.
+//! by value among those that are not negative and backwards among the others, so a range of them is one or two ranges
+//! of strings. `_etag` is what [`TableSystem`](crate::query::TableSystem) says it is: the ticks of the timestamp.
 
 use orrery_query::merge::MergePlan;
 use orrery_query::{Prepared, QueryEnv};
@@ -144,8 +144,8 @@ fn condition(filter: &Filter, negated: bool) -> Result<Expr> {
     })
 }
 
-/// All of several conditions. Ranges of one property over numbers are put together, so that they are one range of the index for
-/// each way in which numbers are kept.
+/// All of several conditions. Ranges of one property over numbers are put together, so that they are one range of the
+/// index for each way in which numbers are kept.
 fn conjunction(parts: &[Filter]) -> Result<Expr> {
     let mut flat = Vec::new();
     flatten(parts, &mut flat);
@@ -303,7 +303,8 @@ fn whole(op: Operator, value: f64) -> Option<(Operator, i64)> {
     }
 }
 
-/// A comparison with a long integer as it is kept: `-…` below zero, of which the larger sorts first, digits from zero on.
+/// A comparison with a long integer as it is kept: `-…` below zero, of which the larger sorts first, digits from zero
+/// on.
 fn long(op: Operator, value: i64, held: &dyn Fn() -> Expr) -> Expr {
     /// The first string of what is not negative.
     const ZERO: &str = "0";

@@ -1,4 +1,5 @@
-//! A client for tests: both APIs over one account in memory, with a clock that stands still, and requests signed as clients sign them.
+//! A client for tests: both APIs over one account in memory, with a clock that stands still, and requests signed as
+//! clients sign them.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};

@@ -54,10 +54,13 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// A connection of the direct protocol that several clients share, once it is open.
+pub type SharedDirect = Arc<tokio::sync::Mutex<Option<Arc<DirectConnection>>>>;
+
 pub struct Client {
     target: Arc<Target>,
     sender: Option<SendRequest<Full<Bytes>>>,
-    direct: Option<DirectConnection>,
+    direct: SharedDirect,
 }
 
 impl Target {
@@ -102,7 +105,12 @@ impl Target {
 
 impl Client {
     pub fn new(target: Arc<Target>) -> Client {
-        Client { target, sender: None, direct: None }
+        Client::sharing(target, SharedDirect::default())
+    }
+
+    /// A client whose frames go over a connection that others use too.
+    pub fn sharing(target: Arc<Target>, direct: SharedDirect) -> Client {
+        Client { target, sender: None, direct }
     }
 
     pub async fn send(&mut self, call: &Call) -> Result<Answer> {
@@ -110,7 +118,7 @@ impl Client {
         let result = sent.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {ANSWER_TIMEOUT:?}")));
         if result.is_err() {
             self.sender = None;
-            self.direct = None;
+            *self.direct.lock().await = None;
         }
         result
     }
@@ -119,9 +127,15 @@ impl Client {
         if self.target.direct && call.kind == "docs" {
             let date = httpdate::fmt_http_date(SystemTime::now());
             let authorization = self.target.sign(call, &date);
-            let connection = match &mut self.direct {
-                Some(connection) => connection,
-                None => self.direct.insert(DirectConnection::open(wire(&self.target).await?).await?),
+            let connection = {
+                let mut open = self.direct.lock().await;
+                match &*open {
+                    Some(connection) => connection.clone(),
+                    None => {
+                        let opened = DirectConnection::open(wire(&self.target).await?).await?;
+                        open.insert(Arc::new(opened)).clone()
+                    }
+                }
             };
             return connection.exchange(call, &authorization, &date).await;
         }
@@ -221,7 +235,7 @@ impl Answer {
         format!("{} {}", self.status, text.chars().take(MESSAGE_CHARS_MAX).collect::<String>())
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }

@@ -1,12 +1,20 @@
-//! Calls about items as frames of the direct protocol, one at a time over one connection.
+//! Calls about items as frames of the direct protocol, several at a time over one connection.
 //!
-//! The frames go to the endpoint itself, which is where this server gives its addresses; everything that is not about items
-//! goes over HTTP as always. What the report wants of an answer is given under the names of the headers.
+//! Whoever calls writes its frame and waits; a task reads the answers, which come in any order, and hands each to the
+//! call whose number it has.
+//!
+//! The frames go to the endpoint itself, which is where this server gives its addresses; everything that is not about
+//! items goes over HTTP as always. What the report wants of an answer is given under the names of the headers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::oneshot;
 
 use super::client::{API_VERSION, Answer, Call};
 
@@ -22,6 +30,7 @@ const PARTITION_KEY: u16 = 0x2B;
 const TRANSPORT_REQUEST_ID: u16 = 0x4D;
 const IS_BATCH_ATOMIC: u16 = 0x73;
 /// Tokens of answers.
+const ANSWERED_REQUEST: u16 = 0x35;
 const RETRY_AFTER: u16 = 0x0C;
 const CHARGE: u16 = 0x15;
 /// No answer of this server has a longer frame, or a longer payload.
@@ -33,9 +42,13 @@ pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire for S {}
 
+/// The calls that wait for an answer, by their numbers; `None` when the connection has ended.
+type Waiting = Arc<Mutex<Option<HashMap<u32, oneshot::Sender<Answer>>>>>;
+
 pub struct DirectConnection {
-    wire: Box<dyn Wire>,
-    requests: u32,
+    writer: tokio::sync::Mutex<WriteHalf<Box<dyn Wire>>>,
+    waiting: Waiting,
+    requests: AtomicU32,
 }
 
 impl DirectConnection {
@@ -53,26 +66,54 @@ impl DirectConnection {
         if status != 200 {
             bail!("the server refused the connection with {status}");
         }
-        Ok(DirectConnection { wire, requests: 0 })
+        let (reader, writer) = tokio::io::split(wire);
+        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let hearing = waiting.clone();
+        tokio::spawn(async move {
+            // Its end, whatever the reason, shows to those who wait.
+            let _ = hear(reader, &hearing).await;
+            *hearing.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        });
+        Ok(DirectConnection { writer: writer.into(), waiting, requests: AtomicU32::new(0) })
     }
 
     /// Sends a call and waits for its answer.
-    pub async fn exchange(&mut self, call: &Call, authorization: &str, date: &str) -> Result<Answer> {
-        self.requests = self.requests.wrapping_add(1);
-        let bytes = request(call, authorization, date, self.requests)?;
-        self.wire.write_all(&bytes).await?;
-        self.wire.flush().await?;
-        let length = bounded(self.wire.read_u32_le().await?, FRAME_BYTES_MAX)?;
-        let status = self.wire.read_u32_le().await?;
+    pub async fn exchange(&self, call: &Call, authorization: &str, date: &str) -> Result<Answer> {
+        let number = self.requests.fetch_add(1, Relaxed);
+        let bytes = request(call, authorization, date, number)?;
+        let (sender, answered) = oneshot::channel();
+        match &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(waiting) => drop(waiting.insert(number, sender)),
+            None => bail!("the connection has ended"),
+        }
+        {
+            let mut writer = self.writer.lock().await;
+            writer.write_all(&bytes).await?;
+            writer.flush().await?;
+        }
+        answered.await.context("the connection has ended before the answer")
+    }
+}
+
+/// Hands out answers until the connection ends.
+async fn hear(reader: ReadHalf<Box<dyn Wire>>, waiting: &Waiting) -> Result<()> {
+    let mut reader = tokio::io::BufReader::new(reader);
+    loop {
+        let length = bounded(reader.read_u32_le().await?, FRAME_BYTES_MAX)?;
+        let status = reader.read_u32_le().await?;
         let mut rest = vec![0; length.saturating_sub(8)];
-        self.wire.read_exact(&mut rest).await?;
-        let (headers, has_payload) = read_tokens(rest.get(16..).unwrap_or_default())?;
+        reader.read_exact(&mut rest).await?;
+        let Told { headers, has_payload, request } = read_tokens(rest.get(16..).unwrap_or_default())?;
         let mut body = Vec::new();
         if has_payload {
-            body = vec![0; bounded(self.wire.read_u32_le().await?, PAYLOAD_BYTES_MAX)?];
-            self.wire.read_exact(&mut body).await?;
+            body = vec![0; bounded(reader.read_u32_le().await?, PAYLOAD_BYTES_MAX)?];
+            reader.read_exact(&mut body).await?;
         }
-        Ok(Answer { status: u16::try_from(status).unwrap_or(0), headers, body: Bytes::from(body) })
+        let answer = Answer { status: u16::try_from(status).unwrap_or(0), headers, body: Bytes::from(body) };
+        let waiting = &mut *waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = waiting.as_mut().and_then(|waiting| waiting.remove(&request)) {
+            let _ = sender.send(answer);
+        }
     }
 }
 
@@ -172,9 +213,16 @@ impl Frame {
     }
 }
 
-/// What the report wants, and whether a payload follows.
-fn read_tokens(mut rest: &[u8]) -> Result<(HeaderMap, bool)> {
-    let (mut headers, mut has_payload) = (HeaderMap::new(), false);
+/// What the tokens of an answer say: what the report wants, whether a payload follows, which call it is for.
+#[derive(Default)]
+struct Told {
+    headers: HeaderMap,
+    has_payload: bool,
+    request: u32,
+}
+
+fn read_tokens(mut rest: &[u8]) -> Result<Told> {
+    let mut told = Told::default();
     while let [low, high, kind, after @ ..] = rest {
         let (width, counted) = match kind {
             0x00 => (1, 0),
@@ -192,20 +240,21 @@ fn read_tokens(mut rest: &[u8]) -> Result<(HeaderMap, bool)> {
         let end = counted.checked_add(length).context("an answer has a token without end")?;
         let value = after.get(counted..end).context("an answer ends within a token")?;
         match (u16::from_le_bytes([*low, *high]), value) {
-            (0, [present]) => has_payload = *present != 0,
+            (0, [present]) => told.has_payload = *present != 0,
+            (ANSWERED_REQUEST, [a, b, c, d]) => told.request = u32::from_le_bytes([*a, *b, *c, *d]),
             (CHARGE, value) if value.len() == 8 => {
                 let mut bytes = [0; 8];
                 bytes.copy_from_slice(value);
                 let charge = f64::from_le_bytes(bytes).to_string();
-                headers.insert("x-ms-request-charge", HeaderValue::from_str(&charge)?);
+                told.headers.insert("x-ms-request-charge", HeaderValue::from_str(&charge)?);
             }
             (RETRY_AFTER, [a, b, c, d]) => {
                 let ms = u32::from_le_bytes([*a, *b, *c, *d]);
-                headers.insert("x-ms-retry-after-ms", HeaderValue::from(ms));
+                told.headers.insert("x-ms-retry-after-ms", HeaderValue::from(ms));
             }
             _ => {}
         }
         rest = &after[end..];
     }
-    Ok((headers, has_payload))
+    Ok(told)
 }

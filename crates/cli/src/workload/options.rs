@@ -26,6 +26,8 @@ pub struct Options {
     pub kinds: Vec<Kind>,
     pub until: Until,
     pub connections: usize,
+    /// Requests at a time on each connection.
+    pub in_flight: usize,
     pub items: u64,
     pub size_bytes: usize,
     pub partitions: u64,
@@ -86,6 +88,7 @@ pub fn command() -> Command {
         .arg(text("duration", "TIME", "How long each operation runs").default_value("10s"))
         .arg(text("count", "N", "Run each operation this many times instead").conflicts_with("duration"))
         .arg(text("connections", "N", "Connections, each with one request at a time").default_value("8"))
+        .arg(text("in-flight", "N", "Requests at a time on each; above 1 with rntbd only").default_value("1"))
         .arg(text("items", "N", "Items loaded first").default_value("1000"))
         .arg(text("size", "BYTES", "Size of an item, about; accepts 10kB and the like").default_value("1024"))
         .arg(
@@ -164,6 +167,12 @@ impl Options {
             let signs: String = signs.chars().map(|sign| format!(", `{sign}`")).collect();
             return Err(wrong(named, format!("allowed: letters, digits{signs}")).into());
         }
+        let direct = values::choice(required("protocol"), &[("http", false), ("rntbd", true)])
+            .map_err(|problem| wrong("protocol", problem))?;
+        let in_flight = number("in-flight", 1, 256)? as usize;
+        if in_flight > 1 && !direct {
+            return Err(wrong("in-flight", "allowed: 1, or --protocol rntbd".into()).into());
+        }
         Ok(Options {
             key: key_of(text("key"), &endpoint)?,
             table_account: tables.then(|| account_of(&endpoint)),
@@ -171,6 +180,7 @@ impl Options {
             kinds: kinds.collect::<Result<_, _>>()?,
             until,
             connections: number("connections", 1, 10_000)? as usize,
+            in_flight,
             items: number("items", 1, 1_000_000_000)?,
             size_bytes: size_bytes as usize,
             partitions: number("partitions", 1, 1_000_000_000)?,
@@ -182,8 +192,7 @@ impl Options {
             insecure: matches.get_flag("insecure"),
             json: matches.get_flag("json"),
             seed: number("seed", 0, u64::MAX)?,
-            direct: values::choice(required("protocol"), &[("http", false), ("rntbd", true)])
-                .map_err(|problem| wrong("protocol", problem))?,
+            direct,
         })
     }
 }

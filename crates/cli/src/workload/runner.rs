@@ -10,7 +10,7 @@ use http::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::task::JoinSet;
 
-use super::client::{Answer, Call, Client, Target};
+use super::client::{Answer, Call, Client, SharedDirect, Target};
 use super::items::{Chooser, Random, Shape};
 use super::operations::{Api, Kind, Maker};
 use super::options::{Options, Until};
@@ -240,9 +240,11 @@ async fn phase(
         Until::Count(_) => None,
     };
     let mut tasks = JoinSet::new();
-    for number in 0..options.connections as u64 {
+    let connections: Vec<_> = (0..options.connections).map(|_| SharedDirect::default()).collect();
+    for number in 0..options.connections as u64 * options.in_flight as u64 {
+        let connection = &connections[number as usize % connections.len()];
         let worker = Worker {
-            client: Client::new(target.clone()),
+            client: Client::sharing(target.clone(), connection.clone()),
             maker: maker.clone(),
             random: Random::new(options.seed.wrapping_add(number.wrapping_mul(0x1234_5678_9abc_def1))),
             phase: Phase::new(&name),
@@ -273,7 +275,7 @@ async fn phase(
     phase
 }
 
-/// One connection of a phase.
+/// One request after the other, over a connection of a phase.
 struct Worker {
     client: Client,
     maker: Arc<Maker>,
@@ -312,7 +314,8 @@ impl Worker {
                         self.phase.answered(sent.elapsed(), answer.charge_ru());
                     }
                     Ok(answer) => {
-                        // An answer is an answer: errors of the operation do not end a phase early unless nothing else comes.
+                        // An answer is an answer: errors of the operation do not end a phase early unless nothing
+                        // else comes.
                         failures_in_a_row += 1;
                         self.phase.failed(&answer.message());
                     }

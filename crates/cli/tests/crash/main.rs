@@ -1,8 +1,10 @@
-//! Nothing acknowledged is lost: the server is killed under concurrent writes, again and again, and checked against a model.
+//! Nothing acknowledged is lost: the server is killed under concurrent writes, again and again, and checked against a
+//! model.
 //!
-//! Several writers share a container of three physical partitions with a unique key. Each owns its ids, so each knows exactly
-//! what must be there: the last acknowledged version with its etag, or nothing. The server dies by SIGKILL at a random moment
-//! (sometimes by SIGTERM, which must lose nothing either), starts again on the same directory, and then
+//! Several writers share a container of three physical partitions with a unique key. Each owns its ids, so each knows
+//! exactly what must be there: the last acknowledged version with its etag, or nothing. The server dies by SIGKILL at
+//! a random moment (sometimes by SIGTERM, which must lose nothing either), starts again on the same directory, and
+//! then
 //!
 //! - every item is read and compared; the one operation that each writer had in flight may be there or not, but whole;
 //! - the container holds nothing else;

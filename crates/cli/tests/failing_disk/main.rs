@@ -1,9 +1,9 @@
-//! A disk that is full, one whose sync fails, and a system without descriptors, under the real binary and over the wire: what
-//! cannot be written is refused with a clear error, reads go on, what can be repaired by waiting is, and after a restart on a
-//! healthy disk everything that was acknowledged is there.
+//! A disk that is full, one whose sync fails, and a system without descriptors, under the real binary and over the
+//! wire: what cannot be written is refused with a clear error, reads go on, what can be repaired by waiting is, and
+//! after a restart on a healthy disk everything that was acknowledged is there.
 //!
-//! The failures are made by a small library that is loaded before the C library (`disk.c`). Where there is no C compiler or
-//! no such way, the test says so and passes.
+//! The failures are made by a small library that is loaded before the C library (`disk.c`). Where there is no C
+//! compiler or no such way, the test says so and passes.
 
 #![cfg(target_os = "linux")]
 

@@ -1,4 +1,5 @@
-//! What the benchmarks of the engine share: filling a container, sizes on disk, CPU time, and dice that always fall alike.
+//! What the benchmarks of the engine share: filling a container, sizes on disk, CPU time, and dice that always fall
+//! alike.
 
 #![allow(dead_code)] // Not each of them needs all of it.
 

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | container | Read | its properties and ranges, items, feeds, queries, scripts: all that reads |
 //! | container | All | the same and all that writes, the container itself included |
-//! | container, key | either | its properties and ranges, query plans; items, feeds, batches, procedures under the key |
+//! | container, key | either | its properties and ranges, plans; items, feeds, batches, procedures under the key |
 //! | item | Read, All | the container's properties and ranges; the item, but no new ones and no other id |
 //! | script | Read, All | the container's properties and ranges; the script; with All also running a procedure |
 
@@ -110,8 +110,8 @@ pub struct Subject<'t> {
 
 /// `Ok` when the principal may go on, within the limits. The subject is asked for only if it matters.
 ///
-/// Whoever holds a key is answered at once. A grant may have to be compared with an item that is asked for by its number,
-/// whose partition knows its key and id.
+/// Whoever holds a key is answered at once. A grant may have to be compared with an item that is asked for by its
+/// number, whose partition knows its key and id.
 pub async fn permit<'t>(
     account: &Account,
     principal: &Principal,

@@ -23,7 +23,8 @@ use crate::etag::Etag;
 pub const USERS_MAX: usize = 500_000;
 /// Most permissions of a database. Deleting the database removes all of them in one commit, whose size bounds them.
 pub const PERMISSIONS_MAX: usize = 500_000;
-/// Longest name of a resource in a permission: names of databases and containers and an item's id, all at their longest.
+/// Longest name of a resource in a permission: names of databases and containers and an item's id, all at their
+/// longest.
 pub const RESOURCE_BYTES_MAX: usize = 4 * 1024;
 /// Longest partition key in a permission, in its stored form; keys of items end at 2 KB.
 pub const PERMISSION_KEY_BYTES_MAX: usize = 4 * 1024;

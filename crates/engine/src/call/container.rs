@@ -200,9 +200,9 @@ impl Container {
 
 /// Queries.
 impl Container {
-    /// A page of a query over a scope that lies in one partition. Each row is handed to `sink`. Where the partition is
-    /// elsewhere this waits for the page on the caller's thread; a page that must be short (`QueryLimits::steps`) gives up
-    /// instead.
+    /// A page of a query over a scope that lies in one partition. Each row is handed to `sink`. Where the partition
+    /// is elsewhere this waits for the page on the caller's thread; a page that must be short (`QueryLimits::steps`)
+    /// gives up instead.
     pub fn query_page(
         &self,
         scope: &Scope,

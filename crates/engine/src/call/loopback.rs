@@ -2,9 +2,9 @@
 //! system, is decoded, answered, and comes back in the same way.
 //!
 //! ```text
-//! caller ── encode ── pipe ── serve: decode, begin ─┬─ ready ────────────┬─ encode ── pipe ── deliver: decode ── caller
-//!                                                   ├─ durable ── finish ─┤
-//!                                                   └─ page of a query ───┘
+//! caller ─ encode ─ pipe ─ serve: decode, begin ─┬─ ready ────────────┬─ encode ─ pipe ─ deliver: decode ─ caller
+//!                                                ├─ durable ── finish ─┤
+//!                                                └─ page of a query ───┘
 //! ```
 //!
 //! It proves that calls are data and nothing else: the tests of the engine run through it as they run without

@@ -6,8 +6,10 @@
 //! ```
 //!
 //! - `container`: the calls of a container, routed. `partition_ref`: the facade that they go through.
-//! - [`Request`], [`Reply`], [`Answer`]: plain values; this file. `codec`, `query_codec`, `wire`: the same as bytes, versioned.
-//! - `query_page`: a page of a query, asked for elsewhere and made for others; `statement_cache`: what it was compiled to.
+//! - [`Request`], [`Reply`], [`Answer`]: plain values; this file. `codec`, `query_codec`, `wire`: the same as bytes,
+//!   versioned.
+//! - `query_page`: a page of a query, asked for elsewhere and made for others; `statement_cache`: what it was
+//!   compiled to.
 //! - `serve`: answers a request with the partition that it names. `loopback`: a [`Link`] that leads back into this
 //!   process, through a pipe and as bytes, so that tests of the engine can be run as if every partition were
 //!   elsewhere.

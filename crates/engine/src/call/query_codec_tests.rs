@@ -50,15 +50,15 @@ impl Seed {
     fn query_positions(&self) -> Vec<QueryPosition> {
         let (number, progress) = (self.number, Progress { passed: self.number, swallow: 1 });
         let after = || SortPosition { keys: vec![self.value(), Value::Undefined], number, rows: 2 };
-        let window = Some(WindowPosition { held: 3, next: number });
+        let window = Some(WindowPosition { cached: 3, next: number });
         let from = Bytes::from([&[1], &self.bytes[..]].concat());
         vec![
             QueryPosition::Created { from: number, progress },
             QueryPosition::Stored { from, progress },
             QueryPosition::Sorted { after: after(), passed: number, window: None },
             QueryPosition::Sorted { after: after(), passed: 0, window },
-            QueryPosition::Delivered { rows: number, order: Order::Value, held: 0 },
-            QueryPosition::Delivered { rows: 1, order: Order::Created, held: number },
+            QueryPosition::Delivered { rows: number, order: Order::Value, cached: 0 },
+            QueryPosition::Delivered { rows: 1, order: Order::Created, cached: number },
         ]
     }
 

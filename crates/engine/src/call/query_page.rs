@@ -4,10 +4,10 @@
 //! PartitionQuery ── PageCall ── … ── StatementCache, budget ── Partition::query ── PageReply ── … ── sink
 //! ```
 //!
-//! The statement travels as text with its parameters and the form of it that is wanted; whoever answers compiles it once and
-//! keeps it. Rows come back as the bytes that they were written as, with what a merge needs beside them. What is left of the
-//! budget of the request goes along in amounts, so that memory, steps and time end the page there as they would here; when
-//! nobody waits for the page any more its link says so, and the page ends.
+//! The statement travels as text with its parameters and the form of it that is wanted; whoever answers compiles it
+//! once and keeps it. Rows come back as the bytes that they were written as, with what a merge needs beside them.
+//! What is left of the budget of the request goes along in amounts, so that memory, steps and time end the page there
+//! as they would here; when nobody waits for the page any more its link says so, and the page ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +86,7 @@ impl PageCall {
             time: limits.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
             budget: query.budget.remaining(),
             session: query.session.to_vec(),
-            keeps: query.held.is_some(),
+            keeps: query.result_cache.is_some(),
             format: query.format.name().to_owned(),
             timed: query.timed,
             explained: query.explained,
@@ -119,7 +119,7 @@ impl PageCall {
             },
             budget: &budget,
             session: &self.session,
-            held: results.as_deref(),
+            result_cache: results.as_deref(),
             system: &*system,
             format,
             timed: self.timed,

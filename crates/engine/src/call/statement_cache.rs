@@ -1,7 +1,8 @@
 //! Statements of other nodes that are compiled already, found by the bytes they came as.
 //!
-//! Pages of one query come one after the other, and the same queries come again, so a statement is kept when it is first
-//! seen. One that asks the clock, the dice or a script is compiled for every page; so is one with large constants.
+//! Pages of one query come one after the other, and the same queries come again, so a statement is kept when it is
+//! first seen. One that asks the clock, the dice or a script is compiled for every page; so is one with large
+//! constants.
 
 use std::sync::Arc;
 

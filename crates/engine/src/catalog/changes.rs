@@ -360,7 +360,8 @@ impl Writer {
         }
     }
 
-    /// Whether the owner is a container without a key, the bytes it holds, and how many containers share its throughput.
+    /// Whether the owner is a container without a key, the bytes it holds, and how many containers share its
+    /// throughput.
     fn owner_facts(&self, owner: OfferOwner) -> (bool, u64, usize) {
         let (OfferOwner::Database(number) | OfferOwner::Container(number, _)) = owner;
         let Ok(database) = self.database(number) else { return (false, 0, 0) };

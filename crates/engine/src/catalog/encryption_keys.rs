@@ -1,5 +1,6 @@
-//! Changes of client encryption keys, and their row: LSN, ts, name, canonical text. They are made and wrapped anew, and go
-//! with their database; like the service, the server does not delete one alone, because items may be encrypted with it.
+//! Changes of client encryption keys, and their row: LSN, ts, name, canonical text. They are made and wrapped anew,
+//! and go with their database; like the service, the server does not delete one alone, because items may be encrypted
+//! with it.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@
 //!                               followed: rows are read when their first one has changed
 //! ```
 //!
-//! A catalog that another owner has taken is only read from then on, until somebody asks this one for a change: two that
-//! took it from each other for background work would never end.
+//! A catalog that another owner has taken is only read from then on, until somebody asks this one for a change: two
+//! that took it from each other for background work would never end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

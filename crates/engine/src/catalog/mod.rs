@@ -1,10 +1,10 @@
-//! What exists: databases, containers with their ranges and scripts, offers, users with their permissions, client encryption keys, and the
-//! spaces still to be dropped.
+//! What exists: databases, containers with their ranges and scripts, offers, users with their permissions, client
+//! encryption keys, and the spaces still to be dropped.
 //!
-//! The truth is the rows of space 0 (`rows`). `load` reads them at the start; `writer` is the one thread that
-//! changes them, each change as one atomic commit; `view` is what readers see, replaced after the commit and never
-//! before. So a failed commit changes nothing in memory, and a crash leaves the state before or after a change. When it
-//! is not known what became of a commit, or another owner makes them, `follow` reads the rows again and brings what is in
+//! The truth is the rows of space 0 (`rows`). `load` reads them at the start; `writer` is the one thread that changes
+//! them, each change as one atomic commit; `view` is what readers see, replaced after the commit and never before. So
+//! a failed commit changes nothing in memory, and a crash leaves the state before or after a change. When it is not
+//! known what became of a commit, or another owner makes them, `follow` reads the rows again and brings what is in
 //! memory to them.
 //!
 //! Numbers of databases, containers, offers and spaces are given once and never again: clients hold on to rids,

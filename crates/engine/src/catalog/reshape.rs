@@ -7,9 +7,9 @@
 //! ```
 //!
 //! There is no state in between that a start would have to find its way out of. Before the commit the new spaces are
-//! spaces to be dropped, after it the old ones are; a crash at any moment leaves one or the other, and the start drops
-//! what it finds, as after a deleted container. When nobody can tell whether the commit was written, neither the old nor
-//! the new partitions serve until the catalog has been read again (`follow`).
+//! spaces to be dropped, after it the old ones are; a crash at any moment leaves one or the other, and the start
+//! drops what it finds, as after a deleted container. When nobody can tell whether the commit was written, neither
+//! the old nor the new partitions serve until the catalog has been read again (`follow`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

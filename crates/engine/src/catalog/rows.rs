@@ -6,9 +6,9 @@
 //! | database | `01`, number | LSN, ts, next container number, name |
 //! | container | `02`, database, number | LSN, ts, next range id, definition as JSON text |
 //! | range | `03`, database, container, range id | LSN, ts, start LSN, space, status, owner, epoch, min, max, parents |
-//! | offer | `04`, number | LSN, ts, owner, throughput, highest throughput and storage ever, percentages of throughput buckets if any |
+//! | offer | `04`, number | LSN, ts, owner, throughput, highest throughput and storage ever, buckets if any |
 //! | drop | `05`, space | nothing: the space is to be dropped |
-//! | script | `20`, database, container, number (two words) | LSN, ts, kind, trigger's time and operation, id, body, spelling |
+//! | script | `20`, database, container, number (two words) | LSN, ts, kind, time and operation of triggers, id, body |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
 //! range of keys. Tags `10` and `11` are users and permissions, see `user_rows`, `12` client encryption keys, see

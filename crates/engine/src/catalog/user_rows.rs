@@ -3,7 +3,7 @@
 //! | row | key | value (after a version byte) |
 //! |---|---|---|
 //! | user | `10`, database, number | LSN, ts, next permission number, name |
-//! | permission | `11`, database, user, number | LSN, ts, mode, name, resource, whether there is a key, the key, `01` if the resource is percent-encoded |
+//! | permission | `11`, database, user, number | LSN, ts, mode, name, resource, key if any, `01` if percent-encoded |
 
 use bytes::Bytes;
 use orrery_model::PartitionKey;

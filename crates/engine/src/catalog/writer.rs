@@ -164,8 +164,8 @@ impl Writer {
         CatalogChange { meta, ts: self.shared.env.now_s(), commit: Commit::default() }
     }
 
-    /// Makes a change durable. After an error nothing has changed, neither here nor for readers; whether something has in
-    /// the store is not known while the writer `is_lost`.
+    /// Makes a change durable. After an error nothing has changed, neither here nor for readers; whether something
+    /// has in the store is not known while the writer `is_lost`.
     pub(crate) fn commit(&mut self, prepared: CatalogChange) -> Result<()> {
         let CatalogChange { meta, mut commit, .. } = prepared;
         commit.put(Table::Feed, RowKey::Meta.encode(), meta.encode());

@@ -154,8 +154,8 @@ impl Columns {
         }
     }
 
-    /// Has writers note what they change from now on. The caller holds the partition's lock; `after` is the last LSN that was
-    /// submitted.
+    /// Has writers note what they change from now on. The caller holds the partition's lock; `after` is the last LSN
+    /// that was submitted.
     pub fn announce(&self, after: u64, items: u64) {
         let mut state = self.state.lock();
         if self.noting.swap(true, Ordering::Relaxed) {
@@ -189,8 +189,8 @@ impl Columns {
         Some(Ready { set, changed, announced })
     }
 
-    /// Counts that the columns of these sources would have been of use. Returns whether they should be made, because they
-    /// were asked for as often as this.
+    /// Counts that the columns of these sources would have been of use. Returns whether they should be made, because
+    /// they were asked for as often as this.
     pub fn ask(&self, sources: &[ColumnSource], times: u32) -> bool {
         let mut state = self.state.lock();
         let least = state.asked_for(sources);
@@ -202,8 +202,8 @@ impl Columns {
         self.noting.load(Ordering::Relaxed)
     }
 
-    /// Begins a set with these sources and what else was asked for. `None` if the view does not hold everything that was
-    /// submitted before notes were taken.
+    /// Begins a set with these sources and what else was asked for. `None` if the view does not hold everything that
+    /// was submitted before notes were taken.
     pub fn begin(&self, sources: &[ColumnSource], lsn: u64, items: u64) -> Option<Building> {
         let mut state = self.state.lock();
         let later = state.set.as_ref().is_some_and(|set| set.base > lsn);
@@ -223,7 +223,8 @@ impl Columns {
         Some(Building { builder: SetBuilder::new(all, items as usize), announced: state.announced, turn })
     }
 
-    /// Puts a set in the place of the one before, if notes were taken all the time. `lsn`: that of the view it was read from.
+    /// Puts a set in the place of the one before, if notes were taken all the time. `lsn`: that of the view it was
+    /// read from.
     pub fn install(&self, building: Building, lsn: u64) {
         let Building { builder, announced, turn } = building;
         self.replace(builder.finish(lsn), announced);

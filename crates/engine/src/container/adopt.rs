@@ -1,4 +1,5 @@
-//! A container whose rows have been read again: the handle stays, and with it every partition whose range is still there.
+//! A container whose rows have been read again: the handle stays, and with it every partition whose range is still
+//! there.
 
 use std::sync::Arc;
 

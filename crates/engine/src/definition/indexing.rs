@@ -87,8 +87,8 @@ impl IndexingPolicy {
         Ok(parse(Some(from), &embeddings, full_text.as_ref(), planar)?.0)
     }
 
-    /// A plane has no edges of its own, the globe needs no others: indexes of shapes must have bounds on the one and none
-    /// on the other.
+    /// A plane has no edges of its own, the globe needs no others: indexes of shapes must have bounds on the one and
+    /// none on the other.
     pub(super) fn check_bounds(&self) -> Result<()> {
         if self.spatial.iter().all(|index| index.bounds.is_some() == self.planar) {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The small policies of a container: time to live, unique keys, conflicts, geography, and those that are kept and echoed.
+//! The small policies of a container: time to live, unique keys, conflicts, geography, and those that are kept and
+//! echoed.
 
 use orrery_model::{PartitionKeyDefinition, PropertyPath};
 use serde_json::{Map, Value, json};
@@ -142,8 +143,8 @@ pub(super) fn client_encryption(from: &Map<String, Value>) -> Result<Option<Valu
     Ok(Some(Value::Object(policy.clone())))
 }
 
-/// What is asked of new policies alone. Ids and partition keys are looked up by their value, so that a policy of version 1
-/// leaves them alone and one of version 2 encrypts equal values equally.
+/// What is asked of new policies alone. Ids and partition keys are looked up by their value, so that a policy of
+/// version 1 leaves them alone and one of version 2 encrypts equal values equally.
 pub(super) fn check_client_encryption(policy: Option<&Value>, key: &PartitionKeyDefinition) -> Result<()> {
     let Some(policy) = policy else { return Ok(()) };
     let version = policy["policyFormatVersion"].as_i64().unwrap_or(1);

@@ -1,7 +1,7 @@
 //! Vectors: which paths hold embeddings, and how they are indexed.
 //!
-//! The embedding policy says what a vector is (type, dimensions, distance); a vector index must name one of its paths. On a
-//! replace both may grow, but what exists stays: stored vectors were written against it.
+//! The embedding policy says what a vector is (type, dimensions, distance); a vector index must name one of its
+//! paths. On a replace both may grow, but what exists stays: stored vectors were written against it.
 
 use orrery_model::PropertyPath;
 use serde_json::{Map, Value};

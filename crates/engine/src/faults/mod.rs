@@ -2,18 +2,18 @@
 //!
 //! ```json
 //! {"seed": 7, "rules": [
-//!   {"name": "busy",  "operations": ["writes"], "container": "orders", "probability": 0.2, "answer": 429, "retryAfterMs": 50},
+//!   {"name": "busy",  "operations": ["writes"], "probability": 0.2, "answer": 429, "retryAfterMs": 50},
 //!   {"name": "slow",  "operations": ["read_item"], "partitionKey": ["a"], "delayMs": 250},
 //!   {"name": "cut",   "operations": ["create_item"], "after": 10, "count": 1, "drop": "answer"}]}
 //! ```
 //!
-//! The first rule that matches a request and fires decides. Whether a rule fires depends on the seed, the rule and how
-//! many requests matched it before, and on nothing else: the same requests in the same order meet the same faults. Rules
-//! see requests after they have been authenticated; what administers the server is never touched, so that rules can be taken
-//! away. The rules are the account's, whichever api a request comes through.
+//! The first rule that matches a request and fires decides. Whether a rule fires depends on the seed, the rule and
+//! how many requests matched it before, and on nothing else: the same requests in the same order meet the same
+//! faults. Rules see requests after they have been authenticated; what administers the server is never touched, so
+//! that rules can be taken away. The rules are the account's, whichever api a request comes through.
 //!
-//! What a fault means is said here ([`Effect`]); its words are the api's, and being late and hanging up is the work of whoever
-//! sends the answer.
+//! What a fault means is said here ([`Effect`]); its words are the api's, and being late and hanging up is the work
+//! of whoever sends the answer.
 
 mod rule;
 

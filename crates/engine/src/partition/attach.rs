@@ -36,8 +36,8 @@ impl Transaction<'_> {
         Ok(Applied { outcome, ..applied })
     }
 
-    /// The attachments of a new version: those of the version before it, unless they are what changes. They remember which
-    /// change wrote the document.
+    /// The attachments of a new version: those of the version before it, unless they are what changes. They remember
+    /// which change wrote the document.
     pub(super) fn attached(
         &self,
         sub: u8,

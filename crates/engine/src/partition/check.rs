@@ -1,12 +1,12 @@
 //! Whether the rows of a partition agree with each other, and making them agree again.
 //!
-//! Items are the truth. Every other row follows from them (order, feed, expiry, unique, index rows) or is checked for sense alone
-//! (deletes in the feed, versions, purges). What an item should have and has not, and what is there and should not be, is a
-//! finding with the change that would mend it. Graphs over vectors and rows of the index are checked by `index::check`, and
-//! mended by making the whole index anew.
+//! Items are the truth. Every other row follows from them (order, feed, expiry, unique, index rows) or is checked for
+//! sense alone (deletes in the feed, versions, purges). What an item should have and has not, and what is there and
+//! should not be, is a finding with the change that would mend it. Graphs over vectors and rows of the index are
+//! checked by `index::check`, and mended by making the whole index anew.
 //!
-//! Rows are compared in passes over all of them, each pass with a share of the keys, so that memory does not grow with the
-//! partition.
+//! Rows are compared in passes over all of them, each pass with a share of the keys, so that memory does not grow
+//! with the partition.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -89,8 +89,8 @@ impl Partition {
         self.compare_rows(&mut |_| Ok(()))
     }
 
-    /// Compares in passes; what would mend the rows of a pass is handed over when it ends. Passes have no key in common, so
-    /// none sees what was written after one before it.
+    /// Compares in passes; what would mend the rows of a pass is handed over when it ends. Passes have no key in
+    /// common, so none sees what was written after one before it.
     fn compare_rows(&self, mend: &mut dyn FnMut(Vec<Change>) -> Result<()>) -> Result<PartitionCheck> {
         let mut check = PartitionCheck::default();
         let snapshot = self.snapshot()?;
@@ -268,8 +268,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Makes every row follow from the items again. `lossy`: changes that clients have seen may be lost. The partition must be
-    /// opened anew afterwards, and its upkeep then makes the index where that is needed.
+    /// Makes every row follow from the items again. `lossy`: changes that clients have seen may be lost. The
+    /// partition must be opened anew afterwards, and its upkeep then makes the index where that is needed.
     pub fn mend_rows(&self, lossy: bool, remake_index: bool) -> Result<()> {
         let check = self.compare_rows(&mut |changes| {
             let mut changes = changes.into_iter().peekable();
@@ -323,7 +323,8 @@ impl Partition {
     }
 }
 
-/// The feed row of an item whose own is lost. What the change was is not known; readers of the feed see the item either way.
+/// The feed row of an item whose own is lost. What the change was is not known; readers of the feed see the item
+/// either way.
 fn feed_row(item: &Item, key: &Bytes) -> Bytes {
     let (kind, totals) = (ChangeKind::Replace, Totals::default());
     FeedRow { kind, ts: item.ts, totals, number: item.number, key: key.clone() }.encode()

@@ -1,7 +1,7 @@
 //! Pages of the change feed, whichever of its modes: what fits on one, and which items it is about.
 //!
-//! A page never ends inside a commit, so that a position is an LSN and nothing else. It may hold a few entries more than asked
-//! for that reason.
+//! A page never ends inside a commit, so that a position is an LSN and nothing else. It may hold a few entries more
+//! than asked for that reason.
 
 use bytes::Bytes;
 use orrery_storage::keys;

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A step sees the items as they are at that moment, so the copy as a whole is no consistent state; the feed makes it
-//! one. Whatever changed after the copy began has a feed row after that LSN, and applying it again does no harm. An item
-//! keeps its LSN, position, time and number, and with them its etag, its rid and its place in the feed: a position in
-//! the feed of the old partition means the same in the new one.
+//! one. Whatever changed after the copy began has a feed row after that LSN, and applying it again does no harm. An
+//! item keeps its LSN, position, time and number, and with them its etag, its rid and its place in the feed: a
+//! position in the feed of the old partition means the same in the new one.
 //!
 //! Rows that follow from an item (order, feed, expiry, unique claims, index) are made anew from it. Deletes are applied
 //! and not kept: they are in the feed only for whoever builds a successor, and a successor starts complete.
@@ -308,8 +308,8 @@ fn commit_all(successors: &mut [Successor]) -> Result<()> {
 }
 
 impl Partition {
-    /// Where the range can be cut so that each side has about half of the bytes: between two effective keys. `None` when
-    /// everything is under one of them.
+    /// Where the range can be cut so that each side has about half of the bytes: between two effective keys. `None`
+    /// when everything is under one of them.
     pub(crate) fn split_point(&self) -> Result<Option<Epk>> {
         let half = self.usage().size_bytes / 2;
         let mut range = KeyRange::all();

@@ -1,4 +1,5 @@
-//! The items of a span by number, whether they are shown or not: how feeds and queries list a small span in order of creation.
+//! The items of a span by number, whether they are shown or not: how feeds and queries list a small span in order of
+//! creation.
 
 use std::collections::BinaryHeap;
 
@@ -42,7 +43,8 @@ impl Orders {
     }
 }
 
-/// The items with the smallest numbers, up to so many of them: a span may have grown beyond that since somebody found it small.
+/// The items with the smallest numbers, up to so many of them: a span may have grown beyond that since somebody found
+/// it small.
 pub(crate) struct Earliest {
     heap: BinaryHeap<(u64, Bytes)>,
     items_max: usize,

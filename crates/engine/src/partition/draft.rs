@@ -157,8 +157,8 @@ impl<'p> Draft<'p> {
         self.charge_ru += crate::query::charge::scanned(rows as u64, items as u64, bytes as u64);
     }
 
-    /// Versions and numbers that were seen must be the final ones: somebody wrote them down. A commit in between is then
-    /// a conflict.
+    /// Versions and numbers that were seen must be the final ones: somebody wrote them down. A commit in between is
+    /// then a conflict.
     pub fn must_not_move(&mut self) {
         self.must_not_move = true;
     }
@@ -175,8 +175,8 @@ impl<'p> Draft<'p> {
         applied.item.ok_or_else(item::not_found)
     }
 
-    /// Tries a write. When it fails the draft is as it was, unless it holds more than a commit may: then all that comes is
-    /// refused.
+    /// Tries a write. When it fails the draft is as it was, unless it holds more than a commit may: then all that
+    /// comes is refused.
     pub fn write(&mut self, write: Write) -> Result<(Outcome, Option<Item>)> {
         self.check_room()?;
         let applied = self.apply(&write)?;

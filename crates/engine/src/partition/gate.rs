@@ -6,8 +6,8 @@
 //! behind it may be dropped at any moment, and what a dropped space shows must not be taken for an answer.
 //!
 //! A partition whose commit has failed for now is *lost*: what it holds in memory rests on rows that may be there or
-//! not, so it neither reads nor writes again, and another is opened in its place. One that was *fenced* is lost too; writes
-//! that come to it are routed again.
+//! not, so it neither reads nor writes again, and another is opened in its place. One that was *fenced* is lost too;
+//! writes that come to it are routed again.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,7 +1,7 @@
 //! How large the logical partitions are: a walk over the items, a piece at a time, whenever somebody asks.
 //!
-//! Items sort by logical partition, so one running sum measures each exactly and only the largest are kept. A walk reads
-//! every row, which is why nobody walks unasked: each call goes on where the last one stopped, by at most
+//! Items sort by logical partition, so one running sum measures each exactly and only the largest are kept. A walk
+//! reads every row, which is why nobody walks unasked: each call goes on where the last one stopped, by at most
 //! [`ROWS_PER_CALL`] rows (some 50 ms), and a finished walk is good for [`GOOD_FOR_S`].
 
 use std::ops::Bound;

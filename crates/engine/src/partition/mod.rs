@@ -14,8 +14,8 @@
 //! writes, while reads go on. After any other the partition is *lost*: it refuses everything, and its container opens
 //! another in its place, which finds out from the rows what is there.
 //!
-//! - `transaction`: one commit in the making. `write`: the calls. `overlay`: what is submitted and not published. `draft`: a transaction that
-//!   takes seconds, for scripts.
+//! - `transaction`: one commit in the making. `write`: the calls. `overlay`: what is submitted and not published.
+//!   `draft`: a transaction that takes seconds, for scripts.
 //! - `rows`, `item_key`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
 //! - `index`: index rows, their policies, and reading them. `scan`, `changes`: lists. `upkeep`: what the sweeper does.
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.

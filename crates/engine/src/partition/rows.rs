@@ -1,7 +1,7 @@
 //! What the rows of a physical partition hold, byte for byte. Their keys are in `orrery_storage::keys`.
 //!
 //! ```text
-//! item    format 1 | flags | lsn u64 | sub u8 | ts u32 | number u64 | [ttl i32] | [late members u16] | [attached] | document
+//! item  format 1 | flags | lsn u64 | sub u8 | ts u32 | number u64 | [ttl i32] | [late members u16] | [attached] | body
 //! feed    format 1 | kind  | ts u32 | items u64 | bytes u64 | number u64 | key of the item
 //! order   key of the item
 //! expiry  -

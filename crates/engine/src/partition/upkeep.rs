@@ -9,7 +9,8 @@
 //! - *Purges* remove the items of their logical partition, then their own row.
 //! - *A changed indexing policy* is worked off item by item (see `index::rebuild`).
 //! - *Vectors* are linked to graphs (see `index::graph`).
-//! - *Old deletes* leave the feed from its beginning; the newest feed row stays, it tells the partition where it stands.
+//! - *Old deletes* leave the feed from its beginning; the newest feed row stays, it tells the partition where it
+//!   stands.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -1,13 +1,13 @@
 //! Every version of every item, deletes included, for containers whose change feed policy keeps them.
 //!
 //! ```text
-//! version   format 1 | kind | flags | ts u32 | previous lsn u64 | key u32+bytes | current u32+bytes | previous u32+bytes
+//! version  format 1 | kind | flags | ts u32 | previous lsn u64 | key u32+bytes | current u32+bytes | previous
 //! ```
 //!
 //! A change writes one version row beside its feed row, in the same commit: the new version as it is stored, and of a
-//! delete (or where the policy asks for it, of every change) the one before. Rows stay for as long as the policy says and
-//! then leave from the beginning; a mark tells up to where they have gone, so that a reader who comes back too late is told
-//! instead of being given half.
+//! delete (or where the policy asks for it, of every change) the one before. Rows stay for as long as the policy says
+//! and then leave from the beginning; a mark tells up to where they have gone, so that a reader who comes back too
+//! late is told instead of being given half.
 
 use std::sync::atomic::Ordering;
 

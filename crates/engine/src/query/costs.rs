@@ -1,6 +1,7 @@
 //! The figures by which ways are chosen, in one place.
 //!
-//! No result depends on them, except the order of rows that are not sorted. Tests set them to extremes to send small data every way.
+//! No result depends on them, except the order of rows that are not sorted. Tests set them to extremes to send small
+//! data every way.
 
 use crate::partition::ORDERED_SCAN_ITEMS_MAX;
 
@@ -12,16 +13,16 @@ pub struct Costs {
     pub created_found_max: usize,
     /// A logical partition of so few items is read whole rather than by index.
     pub few_items: usize,
-    /// Candidates that are always collected, and the part of a larger partition up to which they are: beyond, reading all
-    /// items in a row is faster than finding them one by one.
+    /// Candidates that are always collected, and the part of a larger partition up to which they are: beyond, reading
+    /// all items in a row is faster than finding them one by one.
     pub candidates_min: usize,
     pub candidates_part: u64,
     /// Entries of equal value that are put in order by number for one page.
     pub run_entries_max: usize,
     /// Items without a path that is sorted by of which a list is kept.
     pub absent_items_max: usize,
-    /// Rows that are put in order at a time where no index has them in order. More candidates than the second figure are
-    /// put in order for more than one page.
+    /// Rows that are put in order at a time where no index has them in order. More candidates than the second figure
+    /// are put in order for more than one page.
     pub window_rows: usize,
     pub window_candidates_min: usize,
     /// What it costs to read an entry, to load an item, and to read one in a row.

@@ -4,13 +4,15 @@
 //! Prepared query ── access plan ── items by key | in storage order | by creation | in index order ── Execution ── rows
 //! ```
 //!
-//! The evaluator of `orrery-query` decides what a query means; what is here finds the items it has to look at, in an order
-//! that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span is small
-//! or few items were found, else in storage order (see `costs`).
+//! The evaluator of `orrery-query` decides what a query means; what is here finds the items it has to look at, in an
+//! order that the result allows, and stops in time. Rows that are not sorted come in order of creation where the span
+//! is small or few items were found, else in storage order (see `costs`).
 //!
-//! - `page`: one page, made in three rooms. `access_path`: the way to the items, by index, from columns or in a row. `order`: the order
-//!   of the rows, streamed, sorted or materialized. `output`: the rows, what the page did and what it costs.
-//! - `result_cache`: pages that are ready already. `position`: where the next page begins. `costs`: by which figures ways are chosen.
+//! - `page`: one page, made in three rooms. `access_path`: the way to the items, by index, from columns or in a row.
+//!   `order`: the order of the rows, streamed, sorted or materialized. `output`: the rows, what the page did and what
+//!   it costs.
+//! - `result_cache`: pages that are ready already. `position`: where the next page begins. `costs`: by which figures
+//!   ways are chosen.
 //! - `distributed`: the same over several partitions.
 //! - `statement`: what a query was compiled from, for pages that are made on another node (`crate::call::query_page`).
 
@@ -38,7 +40,7 @@ use crate::partition::{Partition, Span};
 
 pub(crate) use output::charge;
 
-pub use charge::held_page_charge;
+pub use charge::cached_page_charge;
 pub use costs::Costs;
 pub use distributed::{
     DistributedFailure, DistributedPosition, DistributedQuery, QueryInsight, QueryOptions, Resuming, Share,
@@ -61,7 +63,7 @@ pub struct PartitionQuery<'q> {
     pub budget: &'q Budget,
     pub session: &'q [(u32, u64)],
     /// Where rows of later pages are kept that are known already.
-    pub held: Option<&'q ResultCache>,
+    pub result_cache: Option<&'q ResultCache>,
     pub system: &'q dyn SystemProperties,
     /// How rows are written that wait for their page.
     pub format: &'q dyn RowFormat,
@@ -81,8 +83,8 @@ pub struct QueryLimits {
     /// A page that streams ends then with what it has; one that must see everything first goes on, until the budget of
     /// the request ends it.
     pub deadline: Option<Instant>,
-    /// A page that takes more steps than this gives up with [`QueryFailure::Lengthy`]: entries read, items looked at, rounds
-    /// of the loops inside them. It can then be run again where it holds up nobody.
+    /// A page that takes more steps than this gives up with [`QueryFailure::Lengthy`]: entries read, items looked at,
+    /// rounds of the loops inside them. It can then be run again where it holds up nobody.
     pub steps: Option<u64>,
     /// With `steps`: where items are larger than this on average, the page gives up before it begins.
     pub item_bytes_max: u64,

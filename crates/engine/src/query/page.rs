@@ -1,11 +1,12 @@
 //! One page of one partition: which order its rows come in, and what it comes to.
 //!
-//! A page has three rooms, and a function can change only what it is given of them: the way to the items (`access_path`, a `ItemReader`),
-//! the order of the rows (`order`, one type for each), and what leaves the page (`output`, an `Output`).
+//! A page has three rooms, and a function can change only what it is given of them: the way to the items
+//! (`access_path`, a `ItemReader`), the order of the rows (`order`, one type for each), and what leaves the page
+//! (`output`, an `Output`).
 //!
 //! Three shapes of queries, by what a page can begin with:
-//! - *streams* (filters, projections, joins, TOP, OFFSET LIMIT) begin anywhere and end when the page is full or out of time
-//!   (`order::streamed`);
+//! - *streams* (filters, projections, joins, TOP, OFFSET LIMIT) begin anywhere and end when the page is full or out
+//!   of time (`order::streamed`);
 //! - *sorted* ones begin after the last row that was delivered (`order::sorted`);
 //! - *whole* ones (groups, aggregates, DISTINCT, ranks) see everything at once, unless the index answers them alone
 //!   (`order::by_value`), and keep what is left for the next page (`order::materialized`).
@@ -114,8 +115,8 @@ fn run<'q>(
             Sorted { reader, output, after: Some(after), passed: *passed }.go_on(*window)
         }
         None if !needs.is_resumable() => Materialized { reader, output, delivered: 0 }.begin(),
-        Some(QueryPosition::Delivered { rows, order, held }) if !needs.is_resumable() => {
-            Materialized { reader, output, delivered: *rows }.go_on(*order, *held)
+        Some(QueryPosition::Delivered { rows, order, cached }) if !needs.is_resumable() => {
+            Materialized { reader, output, delivered: *rows }.go_on(*order, *cached)
         }
         // The position belongs to a query of another kind.
         Some(_) => Err(Error::bad_request(CONTINUATION_INVALID).into()),

@@ -1,9 +1,9 @@
 //! Where the next page of a query begins in its partition.
 //!
-//! A position names a place in the *result*, not in a plan: an item's number, an item's key, or the keys of the last sorted
-//! row. Whatever index the next page uses, and whatever was written meanwhile, it goes on behind that place, so positions
-//! outlive restarts, rebuilt indexes and changed estimates. Only queries that must see everything again (groups, DISTINCT)
-//! count the rows that were delivered.
+//! A position names a place in the *result*, not in a plan: an item's number, an item's key, or the keys of the last
+//! sorted row. Whatever index the next page uses, and whatever was written meanwhile, it goes on behind that place,
+//! so positions outlive restarts, rebuilt indexes and changed estimates. Only queries that must see everything again
+//! (groups, DISTINCT) count the rows that were delivered.
 
 use bytes::Bytes;
 use orrery_model::{Raw, Value};
@@ -15,16 +15,17 @@ pub enum QueryPosition {
     Created { from: u64, progress: Progress },
     /// In storage order: go on with the first item whose key is at least this.
     Stored { from: Bytes, progress: Progress },
-    /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT. What comes next may be known (`window`).
+    /// Sorted: go on after this row. `passed` rows count against OFFSET and LIMIT. What comes next may be known
+    /// (`window`).
     Sorted { after: SortPosition, passed: u64, window: Option<WindowPosition> },
     /// Go on after as many rows: with those that were kept under a number, or by running again.
-    Delivered { rows: u64, order: Order, held: u64 },
+    Delivered { rows: u64, order: Order, cached: u64 },
 }
 
 /// An entry of a kept window, and the number under which that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowPosition {
-    pub held: u64,
+    pub cached: u64,
     pub next: u64,
 }
 
@@ -68,9 +69,9 @@ impl QueryPosition {
     }
 
     /// The same position, with where it lies in a kept window.
-    pub(super) fn in_window(mut self, held: u64, next: usize) -> QueryPosition {
+    pub(super) fn in_window(mut self, cached: u64, next: usize) -> QueryPosition {
         if let QueryPosition::Sorted { window, .. } = &mut self {
-            *window = Some(WindowPosition { held, next: next as u64 });
+            *window = Some(WindowPosition { cached, next: next as u64 });
         }
         self
     }
@@ -90,7 +91,7 @@ impl QueryPosition {
             }
             QueryPosition::Sorted { after, passed, window } => {
                 out.push(if window.is_some() { SORTED_IN_WINDOW } else { SORTED });
-                for number in window.iter().flat_map(|window| [window.held, window.next]) {
+                for number in window.iter().flat_map(|window| [window.cached, window.next]) {
                     out.extend_from_slice(&number.to_be_bytes());
                 }
                 for number in [*passed, after.number, after.rows] {
@@ -98,11 +99,11 @@ impl QueryPosition {
                 }
                 out.extend_from_slice(&stored_keys(&after.keys));
             }
-            QueryPosition::Delivered { rows, order, held } => {
+            QueryPosition::Delivered { rows, order, cached } => {
                 out.extend_from_slice(&[DELIVERED, *order as u8]);
                 out.extend_from_slice(&rows.to_be_bytes());
-                if *held != 0 {
-                    out.extend_from_slice(&held.to_be_bytes());
+                if *cached != 0 {
+                    out.extend_from_slice(&cached.to_be_bytes());
                 }
             }
         }
@@ -126,9 +127,9 @@ impl QueryPosition {
                 let (window, rest) = match *kind {
                     SORTED => (None, rest),
                     _ => {
-                        let (held, rest) = take_u64(rest)?;
+                        let (cached, rest) = take_u64(rest)?;
                         let (next, rest) = take_u64(rest)?;
-                        (Some(WindowPosition { held, next }), rest)
+                        (Some(WindowPosition { cached, next }), rest)
                     }
                 };
                 let (passed, rest) = take_u64(rest)?;
@@ -142,11 +143,11 @@ impl QueryPosition {
                 let orders = [Order::Stored, Order::Created, Order::Value];
                 let order = orders.into_iter().find(|known| *known as u8 == *order)?;
                 let (rows, rest) = take_u64(rest)?;
-                let held = match rest {
+                let cached = match rest {
                     [] => 0,
                     rest => u64::from_be_bytes(rest.try_into().ok()?),
                 };
-                Some(QueryPosition::Delivered { rows, order, held })
+                Some(QueryPosition::Delivered { rows, order, cached })
             }
             _ => None,
         }
@@ -221,10 +222,10 @@ mod tests {
             QueryPosition::Sorted {
                 after: SortPosition { keys, number: 5, rows: 2 },
                 passed: 11,
-                window: Some(WindowPosition { held: 3, next: 100 }),
+                window: Some(WindowPosition { cached: 3, next: 100 }),
             },
-            QueryPosition::Delivered { rows: 70, order: Order::Created, held: 0 },
-            QueryPosition::Delivered { rows: 70, order: Order::Value, held: 9 },
+            QueryPosition::Delivered { rows: 70, order: Order::Created, cached: 0 },
+            QueryPosition::Delivered { rows: 70, order: Order::Value, cached: 9 },
         ] {
             assert_eq!(QueryPosition::decode(&position.encode()), Some(position));
         }

@@ -1,19 +1,20 @@
 //! Rows that are ready before anyone has asked for them.
 //!
-//! A query that must see everything before its first row (groups, DISTINCT, ranks) knows its later pages when it has made
-//! the first. They are kept here for a while, so that reading such a result to its end costs one run and not one for each
-//! page. What is kept is a convenience: after a restart, or when there was no room, the query is run again and the rows
-//! that were delivered are left out.
+//! A query that must see everything before its first row (groups, DISTINCT, ranks) knows its later pages when it has
+//! made the first. They are kept here for a while, so that reading such a result to its end costs one run and not one
+//! for each page. What is kept is a convenience: after a restart, or when there was no room, the query is run again
+//! and the rows that were delivered are left out.
 //!
-//! Whoever goes on with kept rows gets the rest of the very result that his first page began, whatever was written since.
-//! A result is found by where it was made, by its query, and by a number that the client carries; a number alone opens nothing.
+//! Whoever goes on with kept rows gets the rest of the very result that his first page began, whatever was written
+//! since. A result is found by where it was made, by its query, and by a number that the client carries; a number
+//! alone opens nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use orrery_query::merge::HeldRows;
+use orrery_query::merge::CachedRows;
 use parking_lot::Mutex;
 
 use crate::partition::Span;
@@ -69,7 +70,7 @@ struct Kept {
 
 #[derive(Debug)]
 struct Result {
-    rows: Arc<HeldRows>,
+    rows: Arc<CachedRows>,
     /// Which use of the store was the last of this result, and when.
     used: u64,
     used_at: Instant,
@@ -87,7 +88,7 @@ impl ResultCache {
     }
 
     /// Keeps rows, if need be in the place of others. The number is never 0.
-    pub fn keep(&self, place: ResultCachePlace, rows: HeldRows) -> u64 {
+    pub fn keep(&self, place: ResultCachePlace, rows: CachedRows) -> u64 {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = rows.size_bytes() + place.owner.len();
         if bytes > self.bytes_max {
@@ -103,7 +104,7 @@ impl ResultCache {
     }
 
     /// The rows of a result, if they are still there and begin early enough.
-    pub fn find(&self, place: &ResultCachePlace, number: u64, delivered: u64) -> Option<Arc<HeldRows>> {
+    pub fn find(&self, place: &ResultCachePlace, number: u64, delivered: u64) -> Option<Arc<CachedRows>> {
         let mut kept = self.kept.lock();
         kept.uses += 1;
         let used = kept.uses;
@@ -152,40 +153,40 @@ mod tests {
         ResultCachePlace { owner: b"here".to_vec(), query }
     }
 
-    fn rows(first: u64, texts: &[&str]) -> HeldRows {
+    fn rows(first: u64, texts: &[&str]) -> CachedRows {
         let mut rows = Rows::default();
         texts.iter().for_each(|text| rows.push(text.as_bytes()));
-        HeldRows { first, rows, ends: true }
+        CachedRows { first, rows, ends: true }
     }
 
     #[test]
     fn rows_are_found_by_place_query_and_number_only() {
-        let held = ResultCache::default();
-        let number = held.keep(place(1), rows(2, &["c", "d"]));
-        let found = held.find(&place(1), number, 3).unwrap();
+        let cache = ResultCache::default();
+        let number = cache.keep(place(1), rows(2, &["c", "d"]));
+        let found = cache.find(&place(1), number, 3).unwrap();
         assert_eq!(found.after(3).collect::<Vec<_>>(), [b"d"]);
         assert!(found.after(4).next().is_none());
-        assert!(held.find(&place(1), number, 1).is_none(), "row 1 was never kept");
-        assert!(held.find(&place(2), number, 3).is_none());
-        assert!(held.find(&place(1), number + 1, 3).is_none());
-        held.forget(&place(1), number);
-        assert!(held.find(&place(1), number, 3).is_none());
-        assert_eq!(held.size_bytes(), 0);
+        assert!(cache.find(&place(1), number, 1).is_none(), "row 1 was never kept");
+        assert!(cache.find(&place(2), number, 3).is_none());
+        assert!(cache.find(&place(1), number + 1, 3).is_none());
+        cache.forget(&place(1), number);
+        assert!(cache.find(&place(1), number, 3).is_none());
+        assert_eq!(cache.size_bytes(), 0);
     }
 
     #[test]
     fn the_result_that_was_not_used_for_longest_makes_room() {
         let text = "x".repeat(1_000);
         let one = rows(0, &[&text]).size_bytes() + 4;
-        let held = ResultCache::new(2 * one);
-        let first = held.keep(place(1), rows(0, &[&text]));
-        let second = held.keep(place(1), rows(0, &[&text]));
-        assert!(held.find(&place(1), first, 0).is_some());
-        let third = held.keep(place(1), rows(0, &[&text]));
-        assert!(held.find(&place(1), second, 0).is_none());
-        assert!(held.find(&place(1), first, 0).is_some() && held.find(&place(1), third, 0).is_some());
-        assert_eq!(held.size_bytes(), 2 * one);
-        held.keep(place(1), rows(0, &[&"y".repeat(10_000)]));
-        assert!(held.find(&place(1), first, 0).is_some(), "what is too large displaces nothing");
+        let cache = ResultCache::new(2 * one);
+        let first = cache.keep(place(1), rows(0, &[&text]));
+        let second = cache.keep(place(1), rows(0, &[&text]));
+        assert!(cache.find(&place(1), first, 0).is_some());
+        let third = cache.keep(place(1), rows(0, &[&text]));
+        assert!(cache.find(&place(1), second, 0).is_none());
+        assert!(cache.find(&place(1), first, 0).is_some() && cache.find(&place(1), third, 0).is_some());
+        assert_eq!(cache.size_bytes(), 2 * one);
+        cache.keep(place(1), rows(0, &[&"y".repeat(10_000)]));
+        assert!(cache.find(&place(1), first, 0).is_some(), "what is too large displaces nothing");
     }
 }

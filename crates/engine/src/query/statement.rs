@@ -1,7 +1,7 @@
 //! What a compiled query was made from: all that another node needs to compile the same.
 //!
-//! A page that is made in this process is made from the compiled form and looks at none of this. Only a page that is asked for
-//! elsewhere takes its statement along, as text.
+//! A page that is made in this process is made from the compiled form and looks at none of this. Only a page that is
+//! asked for elsewhere takes its statement along, as text.
 
 use orrery_model::Value;
 use orrery_query::Form;

@@ -6,11 +6,11 @@
 //!             └──────────┴───────────┴─────────────┴──── failed: the old partitions go on
 //! ```
 //!
-//! One thread does one job after the other. A *split* cuts a range where about half of its bytes lie on each side, never
-//! inside an effective key; a *merge* joins two neighbours. Both build new partitions beside the old ones and hand over
-//! in a pause of milliseconds (`partition::copy`, `catalog::reshape`). The copy works and rests in equal parts, so that
-//! it takes at most half a core, and its space on disk is at most what the old partitions hold; theirs is freed
-//! afterwards.
+//! One thread does one job after the other. A *split* cuts a range where about half of its bytes lie on each side,
+//! never inside an effective key; a *merge* joins two neighbours. Both build new partitions beside the old ones and
+//! hand over in a pause of milliseconds (`partition::copy`, `catalog::reshape`). The copy works and rests in equal
+//! parts, so that it takes at most half a core, and its space on disk is at most what the old partitions hold; theirs
+//! is freed afterwards.
 //!
 //! Jobs come from requests, and once a second from a look at the containers: a partition at its size limit, or fewer
 //! partitions than the provisioned throughput asks for, is a job. A partition whose whole content is one logical

@@ -19,8 +19,8 @@ use crate::partition::{FeedHold, Partition, Successor};
 const ROUNDS_MAX: usize = 30;
 /// Changes that the pause may have to apply: a few milliseconds of work.
 const LAST_CHANGES_MAX: u64 = 256;
-/// What the last round may take when the rounds are used up: the pause has to apply what came meanwhile, which takes about as
-/// long. More would be a pause that people notice.
+/// What the last round may take when the rounds are used up: the pause has to apply what came meanwhile, which takes
+/// about as long. More would be a pause that people notice.
 const LAST_ROUND_MAX: Duration = Duration::from_millis(500);
 /// The longest rest between two steps of the copy.
 const REST_MAX: Duration = Duration::from_millis(20);

@@ -1,11 +1,12 @@
 //! One budget of request units per second, as a single atomic number.
 //!
 //! The number is the moment at which the budget was, or will be, exactly empty. What has been saved since then is
-//! `(now - empty_at) * rate`, at most one window's worth; a moment in the future is a debt, and the distance to it is how
-//! long a client should wait. Admitting compares two numbers; charging moves the moment. Nothing has to tick.
+//! `(now - empty_at) * rate`, at most one window's worth; a moment in the future is a debt, and the distance to it is
+//! how long a client should wait. Admitting compares two numbers; charging moves the moment. Nothing has to tick.
 //!
-//! Worked example: 400 RU/s, window one second, full. A query that costs 704.76 RU is admitted and moves the moment from
-//! one second ago to 0.762 s ahead: everybody is refused for 762 ms, and the long-run rate is 400 RU/s all the same.
+//! Worked example: 400 RU/s, window one second, full. A query that costs 704.76 RU is admitted and moves the moment
+//! from one second ago to 0.762 s ahead: everybody is refused for 762 ms, and the long-run rate is 400 RU/s all the
+//! same.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 

@@ -1,9 +1,10 @@
 //! Which logical partitions spend the request units: a small sketch that sees a sample of the requests.
 //!
-//! About every [`SAMPLE_RU`] request units one request is noted, at a random point, and stands for everything spent since
-//! the last: the more a key costs the likelier it is the one. The sketch is SpaceSaving: [`KEYS_MAX`] counters, and a key
-//! that has none takes over the smallest one with its count, so what is heavy is never missed and an estimate is at most
-//! too high by the smallest counter. Counters halve every minute, so that the answer is about now.
+//! About every [`SAMPLE_RU`] request units one request is noted, at a random point, and stands for everything spent
+//! since the last: the more a key costs the likelier it is the one. The sketch is SpaceSaving: [`KEYS_MAX`] counters,
+//! and a key that has none takes over the smallest one with its count, so what is heavy is never missed and an
+//! estimate is at most too high by the smallest counter. Counters halve every minute, so that the answer is about
+//! now.
 //!
 //! A request that is not sampled pays one comparison; one that is tries a lock and gives up if somebody holds it.
 
@@ -60,7 +61,8 @@ impl Hot {
 
     pub(super) fn note(&self, key: &PartitionKey, total_milli: u64, second: u64, random: u64) {
         let Some(mut sketch) = self.sketch.try_lock() else { return };
-        // Between half and one and a half times the distance: a workload with a period must not always hit the same key.
+        // Between half and one and a half times the distance: a workload with a period must not always hit the same
+        // key.
         let distance = SAMPLE_RU * 500 + random % (SAMPLE_RU * 1000);
         self.next_at.store(total_milli + distance, Relaxed);
         let mut encoded = Vec::with_capacity(64);

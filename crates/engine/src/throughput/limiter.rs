@@ -1,6 +1,8 @@
-//! The budgets that a request must pass at one physical partition: the share, the ceiling of a burst, its throughput bucket.
+//! The budgets that a request must pass at one physical partition: the share, the ceiling of a burst, its throughput
+//! bucket.
 //!
-//! - The *share* is the partition's part of the throughput; it saves one second of it, with bursts allowed five minutes.
+//! - The *share* is the partition's part of the throughput; it saves one second of it, with bursts allowed five
+//!   minutes.
 //! - A *burst* spends what was saved at no more than 3,000 RU/s, and only where the share is below that.
 //! - *Low priority* leaves a fifth of a second to the others: when the budget is short, it is refused first.
 //! - A *throughput bucket* is a percentage of the share that requests with its number may take together.

@@ -12,8 +12,9 @@
 //! - `supply`: what an offer gives to each partition. `meter`: what a partition has spent, always counted.
 //! - `recent`, `hot`: consumption by second, and the logical partitions behind it. `insight`: all of it as a report.
 //!
-//! Counting happens whether or not anything is enforced (`EngineConfig::throttling`). On the way of a request there is no
-//! lock, no timer and no allocation; only one request in many takes a lock to note its key, and never waits for it.
+//! Counting happens whether or not anything is enforced (`EngineConfig::throttling`). On the way of a request there
+//! is no lock, no timer and no allocation; only one request in many takes a lock to note its key, and never waits for
+//! it.
 //!
 //! Deliberately missing: budgets for metadata, and the retired RU-per-minute offers.
 

@@ -1,8 +1,8 @@
 //! Consumption by second over the last minute, in a ring of atomics.
 //!
-//! Each cell holds the second it counts (24 bits) and thousandths of RU (40 bits). Whoever comes first in a new second
-//! takes the cell over. A thread that was held up for a whole turn of the ring would count into a later second; a report
-//! bears that.
+//! Each cell holds the second it counts (24 bits) and thousandths of RU (40 bits). Whoever comes first in a new
+//! second takes the cell over. A thread that was held up for a whole turn of the ring would count into a later
+//! second; a report bears that.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

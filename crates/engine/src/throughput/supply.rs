@@ -1,10 +1,10 @@
 //! What an offer gives to each physical partition.
 //!
-//! A container with throughput of its own divides it evenly over its partitions, each with its own limiter; what one does
-//! not use the others cannot have. A share is never more than a partition can serve: throughput beyond that comes into
-//! force when the container has been split. Containers without throughput of their own share their database's: a
-//! [`Pool`] of `ceil(T / t)` limiters, each for an equal part of the hash space, and a partition belongs to the part in
-//! which it begins. Autoscale allows its maximum at any moment.
+//! A container with throughput of its own divides it evenly over its partitions, each with its own limiter; what one
+//! does not use the others cannot have. A share is never more than a partition can serve: throughput beyond that
+//! comes into force when the container has been split. Containers without throughput of their own share their
+//! database's: a [`Pool`] of `ceil(T / t)` limiters, each for an equal part of the hash space, and a partition
+//! belongs to the part in which it begins. Autoscale allows its maximum at any moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

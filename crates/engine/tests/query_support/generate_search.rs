@@ -1,5 +1,5 @@
-//! Random search policies, items with shapes, texts and vectors, and queries that look for them: shapes near where they are hard to
-//! find, texts of few words.
+//! Random search policies, items with shapes, texts and vectors, and queries that look for them: shapes near where
+//! they are hard to find, texts of few words.
 
 use serde_json::{Value, json};
 
@@ -134,7 +134,8 @@ fn ranked_texts(dice: &mut Dice) -> String {
 fn vector(dice: &mut Dice) -> String {
     let number = |dice: &mut Dice| match dice.below(4) {
         0 => format!("{}", dice.below(7) as f64 / 7.0),
-        // More than codes can hold; a distance beyond what numbers can would fail the naive query whether its row counts or not.
+        // More than codes can hold; a distance beyond what numbers can would fail the naive query whether its row
+        // counts or not.
         1 => dice.pick(&["1e150", "70000", "1e-9", "0"]).into(),
         _ => format!("{}", dice.below(9) as i64 - 4),
     };

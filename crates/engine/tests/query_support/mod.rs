@@ -46,7 +46,7 @@ pub struct Case {
     pub fixture: Fixture,
     pub costs: Costs,
     /// Where later pages are kept, if anywhere; at times there is room for little.
-    held: Option<Arc<ResultCache>>,
+    result_cache: Option<Arc<ResultCache>>,
 }
 
 /// System properties as the tests see them: a number for the resource id, the time of the write.
@@ -131,7 +131,7 @@ type Answer = Result<Vec<String>, String>;
 impl Case {
     /// A container that is there, under the usual figures.
     pub fn of(fixture: Fixture) -> Case {
-        Case { fixture, costs: Costs::default(), held: Some(Arc::default()) }
+        Case { fixture, costs: Costs::default(), result_cache: Some(Arc::default()) }
     }
 
     pub fn new(dice: &mut Dice) -> Case {
@@ -143,9 +143,13 @@ impl Case {
         let store = Arc::new(MemoryStore::new());
         let config = EngineConfig::default();
         let fixture = Fixture::over(store, config, (theme.policy)(dice), throughput);
-        let held =
+        let result_cache =
             [None, Some(ResultCache::new(600)), Some(ResultCache::default())].into_iter().nth(dice.below(3));
-        let case = Case { fixture, costs: generate::costs(dice), held: held.flatten().map(Arc::new) };
+        let case = Case {
+            fixture,
+            costs: generate::costs(dice),
+            result_cache: result_cache.flatten().map(Arc::new),
+        };
         // Upkeep changes nothing. When it comes by itself is up to the machine.
         if dice.one_in(2) {
             case.fixture.sweep();
@@ -177,11 +181,11 @@ impl Case {
     }
 
     pub fn keep_nothing(&mut self) {
-        self.held = None;
+        self.result_cache = None;
     }
 
     pub fn keep_rows(&mut self) {
-        self.held = Some(Arc::default());
+        self.result_cache = Some(Arc::default());
     }
 
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
@@ -224,7 +228,7 @@ impl Case {
         let mut found = Vec::new();
         let (span, range) = (self.fixture.container.span_of(scope)?, Scope::Range(partition.range_id()));
         let steps = (self.costs != Costs::default()).then_some(STEPS);
-        TestHost::register(&self.fixture.account, self.held.clone());
+        TestHost::register(&self.fixture.account, self.result_cache.clone());
         let mut query = PartitionQuery {
             prepared: &ready.prepared,
             statement: Some(StatementSource::of_text(&ready.text, &[])),
@@ -233,7 +237,7 @@ impl Case {
             limits: QueryLimits { rows, bytes: 1 << 20, deadline: None, steps, item_bytes_max: u64::MAX },
             budget: &Budget::unlimited(),
             session: &[],
-            held: self.held.as_deref(),
+            result_cache: self.result_cache.as_deref(),
             system: &TestSystem,
             format: &JsonText,
             timed: rows.is_multiple_of(2),

@@ -30,6 +30,8 @@ pub(crate) struct Cx<'a> {
     /// Side effects as withSideEffect() gave them.
     pub given: HashMap<Arc<str>, Value>,
     pub rng: Rng,
+    /// Of `SeedStrategy`.
+    pub seed: Option<u64>,
     pub sack: Option<SackSpec>,
     /// `withBulk(false)`: a merged traverser counts as one.
     pub one_bulk: bool,
@@ -53,6 +55,7 @@ impl<'a> Cx<'a> {
             reducers: HashMap::new(),
             given: HashMap::new(),
             rng: Rng::new(options.seed),
+            seed: None,
             sack: None,
             one_bulk: false,
             bulking: true,
@@ -62,6 +65,11 @@ impl<'a> Cx<'a> {
             changed_vertices: HashMap::new(),
             changed_edges: HashMap::new(),
         }
+    }
+
+    /// The chances of one step. With a seed every step begins with the same ones.
+    pub(crate) fn chances(&mut self) -> Rng {
+        Rng::new(self.seed.unwrap_or_else(|| self.rng.next()))
     }
 
     pub(crate) fn vertex_changed(&mut self, vertex: &Arc<Vertex>) {

@@ -144,7 +144,7 @@ impl Parser<'_> {
             Value::Traversal(nested) => return Ok(Statement { traversal: nested, terminal: None }),
             value => value,
         };
-        let inject = Instruction { name: Arc::from("inject"), arguments: vec![value], at };
+        let inject = Instruction { name: Arc::from("inject"), arguments: vec![value], at, literal: true };
         Ok(Statement {
             traversal: Arc::new(Bytecode { source: vec![], steps: vec![inject] }),
             terminal: None,
@@ -166,7 +166,7 @@ impl Parser<'_> {
             }
             if rooted && bytecode.steps.is_empty() && steps::is_source(&written) {
                 let arguments = self.arguments()?;
-                bytecode.source.push(Instruction { name: Arc::from(written), arguments, at });
+                bytecode.source.push(Instruction { name: Arc::from(written), arguments, at, literal: true });
                 continue;
             }
             if let Some(found) = terminal_of(&written)
@@ -194,7 +194,9 @@ impl Parser<'_> {
         if self.peek() != &Token::Mark('(') {
             return Err(self.unexpected());
         }
-        Ok(Instruction { name: Arc::from(name), arguments: self.arguments()?, at })
+        // `V(` and then a name: the argument is bound, not written.
+        let literal = !matches!(self.peek_after(1), Token::Name(_));
+        Ok(Instruction { name: Arc::from(name), arguments: self.arguments()?, at, literal })
     }
 
     fn arguments(&mut self) -> Result<Vec<Value>> {

@@ -1,7 +1,8 @@
 //! Moves along edges: out() and its relatives, the ends of edges, otherV().
 //!
-//! A whole batch is one frontier: every vertex in it is asked for once, however many traversers stand on it. Inside of a nested
-//! traversal the frontier is that of the batch outside, fetched beforehand and kept until the graph is written.
+//! A whole batch is one frontier: every vertex in it is asked for once, however many traversers stand on it. Inside
+//! of a nested traversal the frontier is that of the batch outside, fetched beforehand and kept until the graph is
+//! written.
 
 use std::collections::HashMap;
 use std::sync::Arc;

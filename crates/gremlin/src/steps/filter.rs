@@ -186,6 +186,17 @@ pub(crate) fn variables(steps: &[Instruction]) -> Vec<Instruction> {
     {
         *last = Instruction::new("$end", last.arguments.clone());
     }
+    // What a count() gives has forgotten the labels: they are looked at from where it began.
+    let reduces = |step: &Instruction| super::find(&step.name).is_some_and(|def| def.kind == Kind::Barrier);
+    if let [begin, inner @ .., end] = steps.as_slice()
+        && (&*begin.name, &*end.name) == ("$begin", "$end")
+        && inner.iter().any(reduces)
+    {
+        let inner = Value::Traversal(Arc::new(Bytecode { source: vec![], steps: inner.to_vec() }));
+        let mut arguments = vec![inner];
+        arguments.extend(end.arguments.iter().cloned());
+        return vec![begin.clone(), Instruction::new("$ends", arguments)];
+    }
     steps
 }
 
@@ -208,16 +219,29 @@ pub(crate) fn build_end(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn 
     }))
 }
 
+/// Whether a traversal leads to what a label stands for.
+pub(crate) fn build_ends(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
+    let [inner, Value::String(label)] = call.args else { return Err(call.wrong()) };
+    let (child, label) = (builder.child_of(inner)?, label.clone());
+    Ok(Each::filter(Parts::children(vec![child]), move |cx, parts, traverser| {
+        let Some(wanted) = cx.scoped(traverser, &label, Pop::Last) else { return Ok(false) };
+        let found = parts.children[0].all(cx, traverser)?;
+        Ok(found.iter().any(|one| equal(&wanted, &one.value)))
+    }))
+}
+
 pub(crate) fn build_coin(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
     let probability = call.args.first().and_then(Value::as_f64).ok_or_else(|| call.wrong())?;
+    let mut chances = None;
     Ok(Each::op(Parts::default(), move |cx, _, mut traverser, out| {
+        let chances = chances.get_or_insert_with(|| cx.chances());
         // A coin for every walk that the traverser stands for; large crowds behave as expected of them.
         const COINS_MAX: u64 = 10_000;
         let bulk = traverser.bulk;
         traverser.bulk = if bulk > COINS_MAX {
             (bulk as f64 * probability) as u64
         } else {
-            (0..bulk).filter(|_| probability >= 1.0 || cx.rng.unit() < probability).count() as u64
+            (0..bulk).filter(|_| probability >= chances.unit()).count() as u64
         };
         if traverser.bulk > 0 {
             out.push(traverser);

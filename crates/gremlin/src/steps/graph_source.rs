@@ -13,9 +13,18 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
     let partition_key = builder.partition_key.clone();
     let ids = if call.args.is_empty() { None } else { Some(ids(call.args, partition_key.is_some())?) };
     let lookup = lowering::lookup(ids, &call.filters, partition_key.as_deref(), call.limit);
+    // A list of two that came from outside: if it is no pair, it may be two ids.
+    let two_ids = match call.args {
+        [Value::List(pair)] if !call.literal && partition_key.is_some() && pair.len() == 2 => {
+            let ids = Some(self::ids(pair, false)?);
+            Some(lowering::lookup(ids, &call.filters, partition_key.as_deref(), call.limit))
+        }
+        _ => None,
+    };
     Ok(Box::new(GraphSource {
         edges,
         lookup,
+        two_ids,
         filters: call.filters.clone(),
         drains: builder.writes,
         starts: VecDeque::new(),
@@ -64,6 +73,8 @@ fn id_of(value: &Value) -> ElementId {
 struct GraphSource {
     edges: bool,
     lookup: Lookup,
+    /// What to look for where nothing was found.
+    two_ids: Option<Lookup>,
     filters: Vec<Filter>,
     /// Reads to the end before anything is handed on, because what follows writes.
     drains: bool,
@@ -80,16 +91,16 @@ impl GraphSource {
         if self.opened && self.cursor.is_none() {
             return Ok(false);
         }
-        self.opened = true;
+        let first = !std::mem::replace(&mut self.opened, true);
         let cursor = self.cursor.take();
-        let found: Vec<Value> = if self.edges {
-            let page = cx.graph.edges(&self.lookup, cursor)?;
-            self.cursor = page.next;
-            page.items.into_iter().map(Value::Edge).collect()
-        } else {
-            let page = cx.graph.vertices(&self.lookup, cursor)?;
-            self.cursor = page.next;
-            page.items.into_iter().map(Value::Vertex).collect()
+        let found = self.found(cx, cursor)?;
+        let found = match &self.two_ids {
+            Some(two_ids) if first && found.is_empty() && self.cursor.is_none() => {
+                self.lookup = two_ids.clone();
+                self.two_ids = None;
+                self.found(cx, None)?
+            }
+            _ => found,
         };
         for value in found {
             if lowering::all_hold(cx, &value, &self.filters)? {
@@ -97,6 +108,18 @@ impl GraphSource {
             }
         }
         Ok(true)
+    }
+
+    fn found(&mut self, cx: &mut Cx<'_>, cursor: Option<Cursor>) -> Result<Vec<Value>> {
+        Ok(if self.edges {
+            let page = cx.graph.edges(&self.lookup, cursor)?;
+            self.cursor = page.next;
+            page.items.into_iter().map(Value::Edge).collect()
+        } else {
+            let page = cx.graph.vertices(&self.lookup, cursor)?;
+            self.cursor = page.next;
+            page.items.into_iter().map(Value::Vertex).collect()
+        })
     }
 }
 

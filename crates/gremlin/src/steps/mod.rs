@@ -102,7 +102,11 @@ const SOURCES: &[&str] = &[
 ];
 
 /// The steps that a where() or match() is rewritten to; no text spells them.
-const INTERNAL: &[StepDef] = &[internal("$begin", filter::build_begin), internal("$end", filter::build_end)];
+const INTERNAL: &[StepDef] = &[
+    internal("$begin", filter::build_begin),
+    internal("$end", filter::build_end),
+    internal("$ends", filter::build_ends),
+];
 
 const fn internal(
     name: &'static str,

@@ -134,14 +134,16 @@ fn labels_asked(step: &Instruction, needs: &mut Vec<Arc<str>>) {
     for argument in &step.arguments {
         match argument {
             Value::Traversal(nested) => {
+                let connected = crate::build::connectives(&nested.steps);
+                let steps = connected.as_deref().unwrap_or(&nested.steps);
                 if matches!(&*step.name, "where" | "not" | "or" | "and" | "filter") {
-                    for end in [nested.steps.first(), nested.steps.last()].into_iter().flatten() {
+                    for end in [steps.first(), steps.last()].into_iter().flatten() {
                         if let ("as", Some(Value::String(label))) = (&*end.name, end.arguments.first()) {
                             needs.push(label.clone());
                         }
                     }
                 }
-                for inner in &nested.steps {
+                for inner in steps {
                     labels_asked(inner, needs);
                 }
             }

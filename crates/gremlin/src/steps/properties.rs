@@ -1,4 +1,5 @@
-//! What elements are made of: values(), properties(), valueMap(), elementMap(), id(), label(), key(), value(), element().
+//! What elements are made of: values(), properties(), valueMap(), elementMap(), id(), label(), key(), value(),
+//! element().
 
 use std::sync::Arc;
 

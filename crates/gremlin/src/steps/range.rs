@@ -153,24 +153,26 @@ pub(crate) fn build_sample(builder: &mut Builder<'_>, call: &Call<'_>) -> Result
         _ => return Err(call.wrong()),
     };
     if scope == Scope::Local {
+        let mut chances = None;
         return Ok(Each::map(Parts::default(), move |cx, _, traverser| {
-            let chosen = |cx: &mut Cx<'_>, length: usize| {
+            let chances = chances.get_or_insert_with(|| cx.chances());
+            let mut chosen = |length: usize| {
                 let mut all: Vec<usize> = (0..length).collect();
-                while all.len() as u64 > count {
-                    let at = cx.rng.below(all.len() as u64) as usize;
-                    all.remove(at);
+                if all.len() as u64 <= count {
+                    return all;
                 }
-                all
+                let wanted = 0..count as usize;
+                wanted.map(|_| all.remove(chances.below(all.len() as u32) as usize)).collect()
             };
             Ok(Some(match &traverser.value {
                 Value::Map(map) => {
-                    let chosen = chosen(cx, map.len());
+                    let chosen = chosen(map.len());
                     let entry = |at: usize| map.get_index(at).map(|(k, v)| (k.clone(), v.clone()));
                     Value::Map(Arc::new(chosen.into_iter().filter_map(entry).collect::<Map>()))
                 }
                 value @ (Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_)) => {
                     let all = items(value);
-                    Value::list(chosen(cx, all.len()).into_iter().map(|at| all[at].clone()).collect())
+                    Value::list(chosen(all.len()).into_iter().map(|at| all[at].clone()).collect())
                 }
                 other => other.clone(),
             }))

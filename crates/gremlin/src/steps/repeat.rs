@@ -38,6 +38,10 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         _ => return Err(call.wrong()),
     };
     let Value::Traversal(body) = body else { return Err(call.wrong()) };
+    // Every loop would put the values in again, and none of them would ever have gone through one.
+    if body.steps.iter().any(|step| &*step.name == "inject") {
+        return Err(Error::runtime("The parent of inject()-step can not be repeat()-step"));
+    }
     let mut repeat = Repeat {
         name,
         body: builder.child(body)?.0,

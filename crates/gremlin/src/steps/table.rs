@@ -1,8 +1,8 @@
 //! The table of steps: what each is called, who builds it, what may follow it, and a line of documentation. The page of
 //! compatibility is written from it.
 //!
-//! A row: name, kind, builder, modulators, operator in an execution profile, who has it, whether filters that follow become
-//! part of it, how it is written, what it does.
+//! A row: name, kind, builder, modulators, operator in an execution profile, who has it, whether filters that follow
+//! become part of it, how it is written, what it does.
 
 use super::*;
 

@@ -87,8 +87,8 @@ pub(crate) const SHORT_STRING: u8 = 0x80;
 pub(crate) const SMALL_INT_MAX: i64 = 63;
 pub(crate) const SHORT_STRING_MAX: usize = 127;
 
-/// One-byte hash of a property name. It mixes the length with up to eight bytes from each end: enough to tell the names of one object
-/// apart, cheap enough to compute per lookup. Part of the format.
+/// One-byte hash of a property name. It mixes the length with up to eight bytes from each end: enough to tell the
+/// names of one object apart, cheap enough to compute per lookup. Part of the format.
 #[inline]
 pub fn key_hash(key: &[u8]) -> u8 {
     let n = key.len();

@@ -1,12 +1,12 @@
 //! Reading a stored document in place.
 //!
-//! A [`Raw`] is a tag and the bytes of its body. Getting a property compares one-byte hashes, then the key, and hands out the
-//! child as another `Raw`; nothing is decoded ahead and nothing is allocated. Elements of packed float arrays have no
-//! tag of their own in the bytes; the reader supplies it.
+//! A [`Raw`] is a tag and the bytes of its body. Getting a property compares one-byte hashes, then the key, and hands
+//! out the child as another `Raw`; nothing is decoded ahead and nothing is allocated. Elements of packed float arrays
+//! have no tag of their own in the bytes; the reader supplies it.
 //!
 //! Damaged bytes never panic and never cost more than linear work: a child sees only the bytes up to the next slot,
-//! iterators stop at the first slot that does not rise, recursive readers stop at [`READ_DEPTH_MAX`]. What cannot be read
-//! appears as null or absent; [`Raw::verify`] tells such a document from a sound one.
+//! iterators stop at the first slot that does not rise, recursive readers stop at [`READ_DEPTH_MAX`]. What cannot be
+//! read appears as null or absent; [`Raw::verify`] tells such a document from a sound one.
 
 use super::format::*;
 use super::table::{Elements, Entries, Floats, Members, Table};
@@ -140,7 +140,8 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// An integer that says that it is 64 bits wide although fewer would do. Apart, so that the others are read no slower.
+    /// An integer that says that it is 64 bits wide although fewer would do. Apart, so that the others are read no
+    /// slower.
     #[cold]
     #[inline(never)]
     fn as_long(self) -> Option<i64> {
@@ -304,13 +305,14 @@ impl<'a> Raw<'a> {
         crate::json::text::write_raw(self, out, style, 0);
     }
 
-    /// Appends the members of `range` as `"a":1,"b":2`, without braces and without commas around them, so that callers can
-    /// write members of their own before, between and behind.
+    /// Appends the members of `range` as `"a":1,"b":2`, without braces and without commas around them, so that
+    /// callers can write members of their own before, between and behind.
     pub fn write_json_members(self, range: std::ops::Range<usize>, out: &mut Vec<u8>, style: NumberStyle) {
         crate::json::text::write_members(self, range, out, style, 0);
     }
 
-    /// Walks the whole value: every tag known, every size, hash and slot sound, every string UTF-8, nesting within bounds.
+    /// Walks the whole value: every tag known, every size, hash and slot sound, every string UTF-8, nesting within
+    /// bounds.
     pub fn verify(self) -> Result<(), CorruptDocument> {
         self.verify_within(0)
     }
@@ -394,7 +396,8 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The kind of a tag that SQL does not write; null for those that nobody does. Apart, so that the others are told no slower.
+/// The kind of a tag that SQL does not write; null for those that nobody does. Apart, so that the others are told no
+/// slower.
 #[cold]
 fn kind_of_other_apis(tag: u8) -> Kind {
     let kind = tag.checked_sub(LONG8).and_then(|place| EXTENDED_KINDS.get(usize::from(place)));

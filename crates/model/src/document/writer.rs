@@ -1,8 +1,9 @@
 //! Building a stored document from parts, front to back.
 //!
-//! A container's table stands before its children but is known only when it closes, so the writer appends children first
-//! and then moves them once to make room. Slots of all open containers share one stack. On closing, the sizes (16 or 32 bits) are
-//! chosen, arrays of numbers with fractions become packed floats, and a name given twice keeps its first place and its last value.
+//! A container's table stands before its children but is known only when it closes, so the writer appends children
+//! first and then moves them once to make room. Slots of all open containers share one stack. On closing, the sizes
+//! (16 or 32 bits) are chosen, arrays of numbers with fractions become packed floats, and a name given twice keeps
+//! its first place and its last value.
 //!
 //! The caller opens and closes containers in order and gives one key before each member; that is a property of the
 //! calling code, not of data, so a violation panics.
@@ -15,11 +16,13 @@ use crate::number::Number;
 use crate::value::Value;
 use std::collections::HashMap;
 
-/// From this many members on, names given twice are looked for once at the end, with a map, instead of member by member.
+/// From this many members on, names given twice are looked for once at the end, with a map, instead of member by
+/// member.
 const PAIRWISE_MEMBERS_MAX: usize = 64;
 /// Arrays shorter than this are not worth packing.
 const FLOATS_MIN: usize = 4;
-/// Integers below this print the same whether they are stored as integers or as doubles, so they may join packed floats.
+/// Integers below this print the same whether they are stored as integers or as doubles, so they may join packed
+/// floats.
 const PACKED_INT_LIMIT: u64 = 1_000_000_000_000_000;
 
 /// Streaming writer of one document.

@@ -1,11 +1,13 @@
 //! Doubles as decimal text, in the service's spelling.
 //!
-//! The service prints a double with 15 significant digits when they read back as the same double and with 17 otherwise, without trailing
-//! zeros, and with an exponent below 1e-4 or when the digits do not reach the point: `0.1`, `0.33333333333333331`, `100`,
-//! `1e+15`, `4.94065645841247e-324`. That is not the shortest text (`0.3333333333333333`), but it is what clients compare.
+//! The service prints a double with 15 significant digits when they read back as the same double and with 17
+//! otherwise, without trailing zeros, and with an exponent below 1e-4 or when the digits do not reach the point:
+//! `0.1`, `0.33333333333333331`, `100`, `1e+15`, `4.94065645841247e-324`. That is not the shortest text
+//! (`0.3333333333333333`), but it is what clients compare.
 //!
-//! Between about 1e-8 and 1e+15 the digits come from exact 128-bit arithmetic: the double is `m * 2^e`, so its digits are
-//! `m * 5^p` shifted by `e + p` bits, rounded half to even. Outside, the standard library's exact formatting does the same more slowly.
+//! Between about 1e-8 and 1e+15 the digits come from exact 128-bit arithmetic: the double is `m * 2^e`, so its digits
+//! are `m * 5^p` shifted by `e + p` bits, rounded half to even. Outside, the standard library's exact formatting does
+//! the same more slowly.
 
 use crate::number::NumberStyle;
 

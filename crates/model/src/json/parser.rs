@@ -1,9 +1,9 @@
 //! From JSON text to a stored document, in one pass and without a tree.
 //!
-//! The text is checked to be UTF-8 once, then read by recursive descent that writes straight into a [`DocWriter`]. Integers
-//! are kept exact up to 64 bits, other numbers are rounded correctly, `-0` and `-0.0` are stored as 0, and a number beyond the
-//! doubles is refused. Escaped surrogates that have no partner become U+FFFD, as on the service. A name given twice keeps its
-//! first place and its last value.
+//! The text is checked to be UTF-8 once, then read by recursive descent that writes straight into a [`DocWriter`].
+//! Integers are kept exact up to 64 bits, other numbers are rounded correctly, `-0` and `-0.0` are stored as 0, and a
+//! number beyond the doubles is refused. Escaped surrogates that have no partner become U+FFFD, as on the service. A
+//! name given twice keeps its first place and its last value.
 
 use super::decimal::TENS;
 use super::scan::plain_prefix;
@@ -13,8 +13,8 @@ use crate::document::writer::DocWriter;
 use crate::number::Number;
 use crate::value::Value;
 
-/// Longest text accepted. Stored sizes are 32 bits wide and a stored document may be three times as long as its text, so this keeps
-/// all of them in range; limits of requests and items are far below.
+/// Longest text accepted. Stored sizes are 32 bits wide and a stored document may be three times as long as its text,
+/// so this keeps all of them in range; limits of requests and items are far below.
 pub const JSON_BYTES_MAX: usize = 256 << 20;
 
 /// What the parser lets pass.

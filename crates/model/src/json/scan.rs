@@ -1,7 +1,7 @@
 //! Looking for special characters eight bytes at a time, in safe code.
 //!
-//! The usual word trick: a byte of `x` is zero exactly where `x - 0x01.. & !x & 0x80..` has its high bit, up to false hits above the
-//! first true one, which the position of the lowest bit never shows.
+//! The usual word trick: a byte of `x` is zero exactly where `x - 0x01.. & !x & 0x80..` has its high bit, up to false
+//! hits above the first true one, which the position of the lowest bit never shows.
 
 pub(crate) const ONES: u64 = 0x0101_0101_0101_0101;
 pub(crate) const HIGHS: u64 = 0x8080_8080_8080_8080;

@@ -106,7 +106,8 @@ pub(crate) fn write_raw(value: Raw<'_>, out: &mut Vec<u8>, style: NumberStyle, d
     }
 }
 
-/// What SQL does not write, or nests too deeply. Apart, because what is inlined here is room on the stack at every level.
+/// What SQL does not write, or nests too deeply. Apart, because what is inlined here is room on the stack at every
+/// level.
 #[cold]
 #[inline(never)]
 fn write_rare(value: Raw<'_>, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 // One client of the public API. Every request of the portal goes through `send`, which signs it, waits out 429s as SDKs do,
 // and writes it down for the drawer of requests.
 import { signal } from "../vendor/preact.js";
-import { authorization } from "./sign.js";
+import { authorization, signature } from "./sign.js";
 import { parse, ascii, at } from "./json.js";
 
 /** The first that knows hierarchical keys. */
@@ -15,6 +15,8 @@ const BODY_KEPT_CHARS_MAX = 4000;
 let key = null;
 /** @param {CryptoKey | null} given */
 export const useKey = (given) => (key = given);
+/** Signs what another API wants signed. @param {string} text */
+export const sign = (text) => (key ? signature(key, text) : Promise.reject(new Error("Nobody is signed in.")));
 
 /** The last requests, newest first. */
 export const requests = signal(/** @type {any[]} */ ([]));
@@ -111,8 +113,8 @@ function parsed(text, read) {
   }
 }
 
-/** @param {any} entry */
-function note(entry) {
+/** Writes a request down for the drawer. @param {any} entry */
+export function note(entry) {
   const { authorization: _, ...headers } = entry.headers;
   const body = entry.body?.slice(0, BODY_KEPT_CHARS_MAX);
   requests.value = [{ ...entry, headers, body, at: new Date(), id: crypto.randomUUID() }, ...requests.value].slice(0, REQUESTS_KEPT_MAX);

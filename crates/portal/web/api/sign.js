@@ -24,9 +24,13 @@ export function importKey(text) {
  */
 export async function authorization(key, method, type, link, date) {
   const text = `${method.toLowerCase()}\n${type.toLowerCase()}\n${link}\n${date.toLowerCase()}\n\n`;
-  const signature = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(text));
-  const base64 = btoa(String.fromCharCode(...new Uint8Array(signature)));
-  return encodeURIComponent(`type=master&ver=1.0&sig=${base64}`);
+  return encodeURIComponent(`type=master&ver=1.0&sig=${await signature(key, text)}`);
+}
+
+/** A text signed, in base64. @param {CryptoKey} key @param {string} text */
+export async function signature(key, text) {
+  const bytes = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(text));
+  return btoa(String.fromCharCode(...new Uint8Array(bytes)));
 }
 
 /** @returns {Promise<IDBDatabase>} */
@@ -87,8 +91,8 @@ export async function keep(key) {
   sweep();
 }
 
-/** The key of this tab, or that of a living one. @returns {Promise<CryptoKey | null>} */
-export async function kept() {
+/** The key of this tab, or, where they are asked, that of a living one. @param {boolean} askOthers @returns {Promise<CryptoKey | null>} */
+export async function kept(askOthers) {
   const slot = sessionStorage.getItem(SLOT);
   try {
     const key = slot ? await inStore("readonly", (store) => store.get(slot)) : null;
@@ -96,7 +100,7 @@ export async function kept() {
   } catch {
     // As if there were none.
   }
-  const given = await fromAnotherTab();
+  const given = askOthers ? await fromAnotherTab() : null;
   if (given) await keep(given);
   return given;
 }

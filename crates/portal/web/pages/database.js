@@ -14,6 +14,7 @@ export default function Database({ db }) {
     <section class="card"><h2>${plural(database.containers.length, "container")}</h2>
       <ul>${database.containers.map((/** @type {any} */ one) => html`<li key=${one.id}><a href=${to("c", db, one.id, "items")}>${one.id}</a> <code class="muted">${one.partitionKey?.paths?.join(", ") ?? "fixed"}</code></li>`)}</ul>
       <a class="button" href=${to("new", db)} aria-disabled=${readOnly.value ? "true" : undefined}>New container</a></section>
+    <section class="card"><h2>Users and permissions</h2><p>Tokens that open one container, or one partition key, to somebody without a key.</p><a class="button" href=${to("d", db, "users")}>Users and permissions</a></section>
     <section class="card"><h2>Shared throughput</h2><${Scale} of=${database} absent="This database has no throughput of its own; its containers have theirs." /></section>
     <section class="card"><h2>Delete</h2><p>The database, its containers and all of their items. There is no way back.</p><button class="danger" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${() => setDeleting(true)}>Delete the database</button></section>
     ${deleting && html`<${Confirm} title="Delete the database?" text=${`${plural(database.containers.length, "container")} with all items will be gone.`} name=${db} action="Delete for good" onClose=${() => setDeleting(false)} onDo=${async () => {

@@ -4,7 +4,7 @@ import { send } from "../api/client.js";
 import { WELL_KNOWN_KEY } from "../api/sign.js";
 import { announce, databases, go, loadTree, readOnly, session, to, wellKnownKey, READ_ONLY } from "../state.js";
 import { Choice, Copy, ErrorBox, Loading, bytes, count, figure, plural, usePolling } from "../parts/ui.js";
-import { snippets } from "../api/snippets.js";
+import { APIS } from "../api/snippets.js";
 import { loadSample } from "../api/sample.js";
 
 export default function Home() {
@@ -59,15 +59,19 @@ function Begin() {
 }
 
 function Connect() {
+  const [api, setApi] = useState("nosql");
   const [language, setLanguage] = useState("python");
   const [shown, setShown] = useState(false);
   const key = wellKnownKey ? WELL_KNOWN_KEY : "<your key>";
-  const connection = `AccountEndpoint=${location.origin}/;AccountKey=${key};`;
-  const text = snippets(location.origin, key)[language];
+  const at = { origin: location.origin, host: location.host, secure: location.protocol === "https:", account: session.value.account, key };
+  const one = APIS.find(({ id }) => id === api) ?? APIS[0];
+  const program = one.languages[language] ?? Object.values(one.languages)[0];
+  const masked = (/** @type {string} */ text) => (shown || !wellKnownKey ? text : text.replaceAll(key, "••••••••"));
   return html`<section class="card"><h2>Connect</h2>
-    <div class="row"><code>${shown || !wellKnownKey ? connection : connection.replace(key, "••••••••")}</code> ${wellKnownKey && html`<button class="plain small" onClick=${() => setShown(!shown)}>${shown ? "Hide" : "Show"} the key</button>`}<${Copy} text=${connection} what="connection string" /></div>
-    <p><${Choice} label="Language" value=${language} onChange=${setLanguage} options=${[["python", "Python"], ["javascript", "JavaScript"], ["java", "Java"], ["go", "Go"], ["dotnet", ".NET"], ["curl", "orrery"]]} /></p>
-    <div class="row top-aligned"><pre class="grow" tabindex="0" aria-label="Example">${shown || !wellKnownKey ? text : text.replaceAll(key, "••••••••")}</pre><${Copy} text=${text} what="example" /></div>
+    <${Choice} label="API" value=${api} onChange=${setApi} options=${APIS.map(({ id, title }) => [id, title])} />
+    <p class="row"><code class="connection">${masked(one.connection(at))}</code> ${wellKnownKey && html`<button class="plain small" onClick=${() => setShown(!shown)}>${shown ? "Hide" : "Show"} the key</button>`}<${Copy} text=${one.connection(at)} what="connection string" /></p>
+    <p><${Choice} label="Language" value=${program === one.languages[language] ? language : Object.keys(one.languages)[0]} onChange=${setLanguage} options=${Object.entries(one.languages).map(([id, { title }]) => [id, title])} /> ${program.install && html`<code class="muted small">${program.install}</code>`}</p>
+    <div class="row top-aligned"><pre class="grow snippet" tabindex="0" aria-label="Example">${masked(program.text(at))}</pre><${Copy} text=${program.text(at)} what="example" /></div>
     <p class="muted small">With https the server shows its own certificate: <a href="/_explorer/emulator.pem" download="orrery.pem">emulator.pem</a>. Figures for Prometheus: <a href="/metrics">/metrics</a>.</p>
   </section>`;
 }

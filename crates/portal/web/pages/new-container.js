@@ -6,6 +6,10 @@ import { announce, databases, go, loadTree, readOnly, route, session, READ_ONLY 
 import { Choice, ErrorBox, Field, Loading } from "../parts/ui.js";
 import { Throughput, throughputHeaders } from "../parts/throughput.js";
 import { Editor } from "../parts/editor.js";
+import { Policies, policiesOf, withPolicies } from "../parts/policies.js";
+import { Synthetic } from "../parts/synthetic.js";
+import { sendTable } from "../api/tables.js";
+import { TABLES_DATABASE } from "../api/kinds.js";
 
 const KEYS_MAX = 3;
 
@@ -20,28 +24,38 @@ export default function NewContainer() {
   const [ttl, setTtl] = useState("");
   const [unique, setUnique] = useState("");
   const [policy, setPolicy] = useState("");
+  const [what, setWhat] = useState("container");
+  const [policies, setPolicies] = useState(() => policiesOf({}));
+  const [helping, setHelping] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
   if (!databases.value) return html`<${Loading} />`;
-  const wrongKey = (/** @type {string} */ path) => (!/^\/.+/.test(path) ? "A path such as /customer or /address/city." : "");
-  const wrong = !id || !db || (kind === "unlimited" && keys.some(wrongKey));
+  const wrongKey = (/** @type {string} */ path) => (!/^\/.+/.test(path) ? "A path such as /customer or /address/city." : what === "graph" && /^\/(id|label)$/.test(path) ? "A graph cannot be partitioned by id or label." : "");
+  const wrong = what === "table" ? !id : !id || !db || (kind === "unlimited" && keys.some(wrongKey));
 
   const create = async (/** @type {Event} */ event) => {
     event.preventDefault();
     setBusy(true);
     setError(null);
     try {
+      if (what === "table") {
+        await sendTable("POST", "Tables", { body: JSON.stringify({ TableName: id }), headers: throughputHeaders(amount.kind, amount.value) });
+        await loadTree();
+        announce(`Created ${id}`);
+        return go("c", TABLES_DATABASE, id, "items");
+      }
       const headers = throughputHeaders(amount.kind, amount.value);
-      const body = /** @type {any} */ ({ id });
+      let body = /** @type {any} */ ({ id });
       if (kind === "unlimited") body.partitionKey = { paths: keys, kind: keys.length > 1 ? "MultiHash" : "Hash", version: 2 };
       if (ttl) body.defaultTtl = Number(ttl);
       if (unique.trim()) body.uniqueKeyPolicy = { uniqueKeys: unique.trim().split("\n").map((line) => ({ paths: line.split(",").map((path) => path.trim()) })) };
       if (policy.trim()) body.indexingPolicy = parse(policy);
+      body = withPolicies(body, policies);
       if (fresh) await send("POST", ["dbs"], { body: { id: db }, headers: shared ? headers : {} });
       await send("POST", ["dbs", db, "colls"], { body, headers: { ...(fresh && shared ? {} : headers), ...(kind === "fixed" && { "x-ms-version": "2018-06-18" }) } });
       await loadTree();
       announce(`Created ${id}`);
-      go("c", db, id, "items");
+      go("c", db, id, what === "graph" ? "graph" : "items");
     } catch (problem) {
       setError(problem);
       loadTree();
@@ -50,21 +64,25 @@ export default function NewContainer() {
   };
   return html`<h1>New container</h1>
     <form class="card narrow" onSubmit=${create}>
-      ${databases.value.length > 0 && html`<${Choice} label="Database" value=${fresh ? "new" : "there"} options=${[["there", "A database that is there"], ["new", "A new database"]]} onChange=${(/** @type {string} */ value) => (setFresh(value === "new"), setDb(value === "new" ? "" : databases.value?.[0]?.id ?? ""))} />`}
-      <${Field} label="Database">${(/** @type {string} */ at) => fresh ? html`<input id=${at} required autocomplete="off" value=${db} onInput=${(/** @type {any} */ event) => setDb(event.target.value)} />` : html`<select id=${at} value=${db} onChange=${(/** @type {any} */ event) => setDb(event.target.value)}>${databases.value?.map((one) => html`<option key=${one.id}>${one.id}</option>`)}</select>`}</${Field}>
-      <${Field} label="Container">${(/** @type {string} */ at) => html`<input id=${at} required autocomplete="off" value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} />`}</${Field}>
-      <${Choice} label="Size" value=${kind} options=${[["unlimited", "Unlimited (partitioned)"], ["fixed", "Fixed (20 GB, no key)"]]} onChange=${setKind} />
+      <${Choice} label="What to make" value=${what} options=${[["container", "Container"], ["graph", "Graph"], ["table", "Table"]]} onChange=${(/** @type {string} */ next) => (setWhat(next), next === "graph" && setKind("unlimited"))} />
+      <p class="muted small">${{ container: "Items in JSON, asked in SQL.", graph: "Vertices and edges, asked in Gremlin and in SQL.", table: "Entities of the Table API, kept in the database TablesDB; asked with $filter and in SQL." }[what]}</p>
+      ${what !== "table" && databases.value.length > 0 && html`<${Choice} label="Database" value=${fresh ? "new" : "there"} options=${[["there", "A database that is there"], ["new", "A new database"]]} onChange=${(/** @type {string} */ value) => (setFresh(value === "new"), setDb(value === "new" ? "" : databases.value?.[0]?.id ?? ""))} />`}
+      ${what !== "table" && html`<${Field} label="Database">${(/** @type {string} */ at) => fresh ? html`<input id=${at} required autocomplete="off" value=${db} onInput=${(/** @type {any} */ event) => setDb(event.target.value)} />` : html`<select id=${at} value=${db} onChange=${(/** @type {any} */ event) => setDb(event.target.value)}>${databases.value?.map((one) => html`<option key=${one.id}>${one.id}</option>`)}</select>`}</${Field}>`}
+      <${Field} label=${what === "table" ? "Table" : "Container"} hint=${what === "table" ? "Letters and digits, beginning with a letter." : ""}>${(/** @type {string} */ at) => html`<input id=${at} required autocomplete="off" value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} />`}</${Field}>
+      ${what === "table" ? html`<p class="means">Partitioned by PartitionKey; RowKey names an entity inside of it.</p>` : html`${what === "container" && html`<${Choice} label="Size" value=${kind} options=${[["unlimited", "Unlimited (partitioned)"], ["fixed", "Fixed (20 GB, no key)"]]} onChange=${setKind} />`}
       ${kind === "fixed" ? html`<p class="means">One physical partition for good: up to 10,000 RU/s and 20 GB. A container that may grow needs a partition key.</p>` : html`
         ${keys.map((path, n) => html`<${Field} key=${n} label=${keys.length > 1 ? `Partition key, level ${n + 1}` : "Partition key"} error=${path !== "/" && wrongKey(path)} hint=${n === 0 ? "The property by which items are spread. Good ones have many values, and are known when you read: a customer, a device, a tenant." : ""}>${(/** @type {string} */ at) => html`<div class="row"><input id=${at} class="grow mono" required value=${path} onInput=${(/** @type {any} */ event) => setKeys(keys.map((one, m) => (m === n ? event.target.value : one)))} />${n > 0 && html`<button type="button" aria-label="Remove this level" onClick=${() => setKeys(keys.filter((_, m) => m !== n))}>✕</button>`}</div>`}</${Field}>`)}
-        ${keys.length < KEYS_MAX && html`<button type="button" class="small" onClick=${() => setKeys([...keys, "/"])}>Add a level (hierarchical key)</button>`}`}
+        ${keys.length < KEYS_MAX && html`<button type="button" class="small" onClick=${() => setKeys([...keys, "/"])}>Add a level (hierarchical key)</button>`} <button type="button" class="small" aria-expanded=${helping ? "true" : "false"} onClick=${() => setHelping(!helping)}>Make a key of several properties</button>
+        ${helping && html`<${Synthetic} onUse=${(/** @type {string} */ path) => (setKeys([path]), setHelping(false))} />`}`}`}
       <h2 class="gap">Throughput</h2>
       ${session.value.serverless ? html`<p class="muted">The account is serverless: nothing is provisioned.</p>` : html`<${Throughput} ...${amount} kinds=${[["manual", "Manual"], ["autoscale", "Autoscale"], ...(!fresh ? [["none", "Shared from the database"]] : [])]} onChange=${setAmount} />
         ${fresh && amount.kind !== "none" && html`<label class="row"><input type="checkbox" checked=${shared} onChange=${(/** @type {any} */ event) => setShared(event.target.checked)} /> Give it to the database, shared by all of its containers</label>`}`}
-      <details><summary>More: time to live, unique keys, indexing policy</summary>
+      ${what !== "table" && html`<details><summary>More: time to live, unique keys, indexing policy, computed properties, vectors, full text</summary>
         <${Field} label="Time to live, in seconds" hint="Empty: items stay. -1: only items with a ttl of their own expire.">${(/** @type {string} */ at) => html`<input id=${at} type="number" min="-1" value=${ttl} onInput=${(/** @type {any} */ event) => setTtl(event.target.value)} />`}</${Field}>
         <${Field} label="Unique keys" hint="One constraint a line, its paths with commas: /email or /first, /last. They cannot be changed later.">${(/** @type {string} */ at) => html`<textarea id=${at} rows="2" value=${unique} onInput=${(/** @type {any} */ event) => setUnique(event.target.value)}></textarea>`}</${Field}>
         <p><strong>Indexing policy</strong> <span class="muted small">Empty: everything is indexed.</span></p><${Editor} label="Indexing policy as JSON" size="short" value=${policy} onChange=${setPolicy} />
-      </details>
+        <${Policies} value=${policies} onChange=${setPolicies} />
+      </details>`}
       <${ErrorBox} error=${error} title="Not created" />
       <div class="actions"><button class="primary" disabled=${busy || wrong || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined}>${busy ? "Creating…" : "Create"}</button></div>
     </form>`;

@@ -1,18 +1,19 @@
 // Ctrl+K: everything by its name.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { databases, setTheme, to } from "../state.js";
+import { pagesOf } from "../pages.js";
 import { Dialog } from "../parts/ui.js";
 
 const SHOWN_MAX = 50;
 
-export default function Palette({ pages, onClose }) {
+export default function Palette({ onClose }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   const link = (/** @type {string} */ name, /** @type {string} */ href) => ({ name, run: () => (location.hash = href) });
   const all = [
     link("Home", "#/"), link("New container", "#/new"), link("Activity", "#/activity"), link("Faults", "#/faults"),
-    ...(databases.value ?? []).flatMap((db) => [link(db.id, to("d", db.id)), ...db.containers.flatMap((/** @type {any} */ one) => Object.entries(pages).map(([path, [, title]]) => link(`${db.id} / ${one.id} · ${title}`, to("c", db.id, one.id, path))))]),
+    ...(databases.value ?? []).flatMap((db) => [link(db.id, to("d", db.id)), link(`${db.id} · Users and permissions`, to("d", db.id, "users")), ...db.containers.flatMap((/** @type {any} */ one) => Object.entries(pagesOf(db.id, one)).map(([path, [, title]]) => link(`${db.id} / ${one.id} · ${title}`, to("c", db.id, one.id, path))))]),
     ...["auto", "light", "dark"].map((name) => ({ name: `Colours: ${name}`, run: () => setTheme(name) })),
   ];
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);

@@ -1,56 +1,67 @@
-// Queries: tabs of text, parameters found in it, pages of rows, what it cost and how it was done.
+// Queries: tabs of text in the languages of the container, parameters found in it, pages of rows, what it cost and how it was done.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { query, keyPaths, send } from "../api/client.js";
 import { parse, write } from "../api/json.js";
-import { announce, databases, definitionOf, loadTree, readOnly, READ_ONLY } from "../state.js";
-import { Choice, Copy, ErrorBox, Loading, count, download, duration, plural } from "../parts/ui.js";
-import { Table, columnsOf } from "../parts/table.js";
+import { LANGUAGES, languagesFor } from "../api/languages.js";
+import { forget, kept, save, savedOf } from "../api/saved.js";
+import { kindOf } from "../api/kinds.js";
+import { announce, databases, definitionOf, loadTree, readOnly } from "../state.js";
+import { Choice, Dialog, ErrorBox, Field, Loading, download, plural } from "../parts/ui.js";
+import { columnsOf } from "../parts/table.js";
 import { Editor } from "../parts/editor.js";
 import { completer, pathsOf } from "../parts/sql-mode.js";
+import { gremlinCompleter } from "../parts/gremlin-mode.js";
+import { ItemEditor, opened } from "../parts/item-editor.js";
+import { Results, viewsOf } from "../parts/results.js";
 import { toCsv, toNdjson } from "../api/files.js";
-import { Plan } from "../parts/plan.js";
+import { examplesFor } from "../api/examples.js";
 
 const HISTORY_MAX = 30;
-const PAGE_ROWS = 100;
+const CHECK_MS = 500;
 /** Items that are looked at to learn which paths there are. */
 const SAMPLE = 50;
-/** Rows shown as JSON text at once. */
-const JSON_ROWS_MAX = 500;
-
-/** What was asked in this tab of the browser; gone with it. @param {string} name @param {any} otherwise */
-function kept(name, otherwise) {
-  try {
-    return JSON.parse(sessionStorage.getItem(name) ?? "null") ?? otherwise;
-  } catch {
-    return otherwise;
-  }
-}
+const OPERATORS = ["eq", "ne", "gt", "ge", "lt", "le", "and", "or", "not", "datetime''", "guid''", "PartitionKey", "RowKey", "Timestamp"];
 
 export default function Query({ db, coll }) {
   const store = `orrery-query:${db}/${coll}`;
-  const [tabs, setTabs] = useState(() => kept(store, [{ id: 1, text: "SELECT * FROM c", values: {} }]));
+  const definition = definitionOf(db, coll);
+  const languages = languagesFor(kindOf(db, definition));
+  const fresh = (id = 1, language = languages[0]) => ({ id, language: language.id, text: language.first, values: {} });
+  const [tabs, setTabs] = useState(() => kept(store, [fresh()]));
   const [active, setActive] = useState(() => tabs[0].id);
   const [history, setHistory] = useState(() => kept(`${store}:history`, []));
+  const [saved, setSaved] = useState(() => savedOf(db, coll));
+  const [naming, setNaming] = useState(false);
   const [sample, setSample] = useState(/** @type {any[]} */ ([]));
-  const [functions, setFunctions] = useState(/** @type {any[]} */ ([]));
+  const [words, setWords] = useState(/** @type {any} */ ({ functions: [], steps: [] }));
   const [run, setRun] = useState(/** @type {any} */ (null));
   const [view, setView] = useState("table");
+  const [item, setItem] = useState(/** @type {any} */ (null));
   const controller = useRef(/** @type {AbortController | null} */ (null));
   const editor = useRef(/** @type {any} */ (null));
-  const definition = definitionOf(db, coll);
   const tab = tabs.find((/** @type {any} */ one) => one.id === active) ?? tabs[0];
+  const language = LANGUAGES.find((one) => one.id === (tab.language ?? "sql")) ?? languages[0];
   useEffect(() => sessionStorage.setItem(store, JSON.stringify(tabs)), [tabs]);
   useEffect(() => {
     query(db, coll, `SELECT TOP ${SAMPLE} * FROM c`, { count: SAMPLE, quiet: true }).then((answer) => setSample(answer.value.Documents), () => {});
-    fetch(new URL("../api/functions.json", import.meta.url)).then((response) => response.json()).then(setFunctions, () => {});
+    const list = (/** @type {string} */ name) => fetch(new URL(`../api/${name}.json`, import.meta.url)).then((response) => response.json(), () => []);
+    Promise.all([list("functions"), list("steps")]).then(([functions, steps]) => setWords({ functions, steps }));
     return () => controller.current?.abort();
   }, []);
-  const known = useRef({ paths: new Map(), functions: [] });
-  known.current = { paths: pathsOf(sample), functions };
-  const complete = useRef(completer(() => known.current.paths, () => known.current.functions));
+  const known = useRef(/** @type {any} */ (null));
+  const labels = [...new Set(sample.flatMap((one) => [one?.label, ...Object.keys(one ?? {})]).filter((name) => typeof name === "string" && !name.startsWith("_")))];
+  known.current = { paths: pathsOf(sample), ...words, labels };
+  const complete = useRef({
+    sql: completer(() => known.current.paths, () => known.current.functions),
+    gremlin: gremlinCompleter(() => known.current.steps, () => known.current.labels),
+    filter: (/** @type {any} */ context) => {
+      const word = context.matchBefore(/[\w.]+$/);
+      return word || context.explicit ? { from: word?.from ?? context.pos, options: [...OPERATORS, ...known.current.labels.filter((/** @type {string} */ name) => !name.startsWith("$") && name !== "id")].map((label) => ({ label })), validFor: /^\w*$/ } : null;
+    },
+  });
 
-  const change = (/** @type {object} */ part) => setTabs((all) => all.map((one) => (one.id === tab.id ? { ...one, ...part } : one)));
-  const names = [...new Set(tab.text.replace(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--.*$/gm, "").match(/@\w+/g) ?? [])];
+  const change = (/** @type {object} */ part) => setTabs((/** @type {any[]} */ all) => all.map((one) => (one.id === tab.id ? { ...one, ...part } : one)));
+  const names = language.parameters ? [...new Set(tab.text.replace(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--.*$/gm, "").match(language.parameters) ?? [])] : [];
   const parameters = () => names.map((name) => {
     const text = tab.values[name] ?? "";
     try {
@@ -64,33 +75,26 @@ export default function Query({ db, coll }) {
     controller.current?.abort();
     const mine = (controller.current = new AbortController());
     const first = !before;
-    const base = before ?? { text, rows: [], charge: 0, ms: 0, pages: 0, next: "", plan: null, error: null, perPage: [] };
-    setRun({ ...base, busy: true, error: null });
+    const earlier = run && !run.error && !run.next && run.text === text ? { charge: run.charge, ms: run.ms } : null;
+    const base = before ?? { text, language: language.id, rows: [], charge: 0, ms: 0, pages: 0, next: "", plan: null, error: null, before: earlier };
+    setRun({ ...base, busy: true, error: null, cancelled: false });
+    setItem(null);
     if (first && text.trim()) {
-      const next = [text, ...history.filter((/** @type {string} */ one) => one !== text)].slice(0, HISTORY_MAX);
+      const next = [{ text, language: language.id }, ...history.filter((/** @type {any} */ one) => (one.text ?? one) !== text)].slice(0, HISTORY_MAX);
       setHistory(next);
       sessionStorage.setItem(`${store}:history`, JSON.stringify(next));
     }
     try {
-      const wishes = { "x-orrery-explain": "true", "x-ms-documentdb-populatequerymetrics": "true", "x-ms-cosmos-populateindexmetrics-v2": "true" };
-      const answer = await query(db, coll, text, { parameters: parameters(), continuation: base.next, count: PAGE_ROWS, signal: mine.signal, headers: wishes });
-      const result = {
-        ...base,
-        rows: base.rows.concat(answer.value.Documents),
-        charge: base.charge + answer.charge,
-        ms: base.ms + answer.ms,
-        pages: base.pages + 1,
-        next: answer.headers.get("x-ms-continuation") ?? "",
-        plan: { explain: answer.headers.get("x-orrery-explain"), metrics: answer.headers.get("x-ms-documentdb-query-metrics"), indexes: answer.headers.get("x-ms-cosmos-index-utilization") },
-        busy: false,
-        error: null,
-      };
+      const onSome = (/** @type {any[]} */ rows) => setRun((/** @type {any} */ now) => now && { ...now, rows: [...rows] });
+      const page = await language.page({ db, coll, text, next: base.next, parameters: parameters(), signal: mine.signal, onSome });
+      const result = { ...base, rows: base.rows.concat(page.rows), charge: base.charge + page.charge, ms: base.ms + page.ms, pages: base.pages + 1, next: page.next, plan: page.plan, busy: false, error: null };
       setRun(result);
-      if (first) announce(`${plural(result.rows.length, "row")}, ${answer.charge.toFixed(2)} RU`);
+      if (first && !viewsOf(result).some(([name]) => name === view)) setView("table");
+      if (first) announce(`${plural(result.rows.length, "row")}, ${page.charge.toFixed(2)} RU`);
       mark(null);
       return result;
     } catch (error) {
-      if (mine.signal.aborted) setRun((now) => now && { ...now, busy: false, cancelled: true });
+      if (mine.signal.aborted) setRun((/** @type {any} */ now) => now && { ...now, busy: false, cancelled: true });
       else setRun({ ...base, busy: false, error }), mark(error);
       return null;
     }
@@ -99,11 +103,26 @@ export default function Query({ db, coll }) {
   const mark = async (/** @type {any} */ error) => {
     if (!editor.current) return;
     const { view: at, cm } = editor.current;
-    const found = /"?start"?\s*:\s*(\d+).*?"?end"?\s*:\s*(\d+)/s.exec(error?.raw ?? "");
     const length = at.state.doc.length;
-    const diagnostics = found ? [{ from: Math.min(Number(found[1]), length), to: Math.min(Math.max(Number(found[2]), Number(found[1]) + 1), length), severity: "error", message: error.message }] : [];
-    at.dispatch(cm.setDiagnostics(at.state, diagnostics));
+    const found = /"?start"?\s*:\s*(\d+).*?"?end"?\s*:\s*(\d+)/s.exec(error?.raw ?? "");
+    // Gremlin says line and column instead.
+    const spot = /line (\d+),? (?:column|character|col) (\d+)/i.exec(error?.message ?? "");
+    const from = found ? Number(found[1]) : spot && Number(spot[1]) <= at.state.doc.lines ? at.state.doc.line(Number(spot[1])).from + Number(spot[2]) - 1 : -1;
+    const to = found ? Math.max(Number(found[2]), from + 1) : from + 1;
+    at.dispatch(cm.setDiagnostics(at.state, from < 0 ? [] : [{ from: Math.min(from, length), to: Math.min(to, length), severity: "error", message: error.message }]));
   };
+  // What is wrong is underlined while somebody types, a moment after the last letter.
+  useEffect(() => {
+    if (!language.check || !tab.text.trim()) return;
+    const timer = setTimeout(async () => {
+      const errors = await language.check?.(tab.text).catch(() => []);
+      const at = editor.current;
+      if (!at || at.view.state.doc.toString() !== tab.text) return;
+      const length = at.view.state.doc.length;
+      at.view.dispatch(at.cm.setDiagnostics(at.view.state, (errors ?? []).map(({ message, start: from, end: to }) => ({ from: Math.min(from, Math.max(0, length - 1)), to: Math.min(Math.max(to, from + 1), length), severity: "error", message }))));
+    }, CHECK_MS);
+    return () => clearTimeout(timer);
+  }, [tab.text, language.id]);
   const start = () => ask(tab.text);
   const startSelection = () => {
     const state = editor.current?.view.state;
@@ -122,46 +141,84 @@ export default function Query({ db, coll }) {
     else if (kind === "ndjson") download(`${coll}.ndjson`, [toNdjson(result.rows)], "application/x-ndjson");
     else download(`${coll}.json`, [write(result.rows)], "application/json");
   };
-  const addTab = (/** @type {string} */ text = "SELECT * FROM c") => {
+  const addTab = (/** @type {any} */ part = {}) => {
     const id = Math.max(...tabs.map((/** @type {any} */ one) => one.id)) + 1;
-    setTabs([...tabs, { id, text, values: {} }]);
-    setActive(id);
-    setRun(null);
+    setTabs([...tabs, { ...fresh(id), ...part }]);
+    choose(id);
   };
+  const choose = (/** @type {number} */ id) => (controller.current?.abort(), setActive(id), setRun(null), setItem(null));
   const closeTab = (/** @type {number} */ id) => {
     const rest = tabs.filter((/** @type {any} */ one) => one.id !== id);
-    setTabs(rest.length ? rest : [{ id: 1, text: "SELECT * FROM c", values: {} }]);
-    if (id === active) setActive(rest[0]?.id ?? 1), setRun(null);
+    setTabs(rest.length ? rest : [fresh()]);
+    if (id === active) choose(rest[0]?.id ?? 1);
   };
+  useEffect(() => {
+    const key = (/** @type {KeyboardEvent} */ event) => {
+      const typing = event.target instanceof HTMLElement && (event.target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName));
+      if (typing || event.ctrlKey || event.metaKey || event.altKey || !["[", "]"].includes(event.key) || localStorage.getItem("orrery-letters") === "off") return;
+      const at = tabs.findIndex((/** @type {any} */ one) => one.id === tab.id);
+      choose(tabs[(at + (event.key === "]" ? 1 : tabs.length - 1)) % tabs.length].id);
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  });
   if (!databases.value) return html`<${Loading} />`;
   if (!definition) return html`<p>There is no container <strong>${coll}</strong> in <strong>${db}</strong>. <a href="#/">Home</a></p>`;
-  const examples = examplesFor(known.current.paths, keyPaths(definition), sample);
+  const examples = examplesFor(language.id, known.current.paths, keyPaths(definition), sample);
+  const views = viewsOf(run);
+  const paths = keyPaths(definition);
+  const open = (/** @type {number} */ n) => {
+    const row = run.rows[n];
+    if (language.id === "sql" && row?._self && row._etag && row.id !== undefined) setItem(opened(row));
+  };
+  const pick = (/** @type {any} */ event, /** @type {any[]} */ all, /** @type {(one: any) => void} */ then) => event.target.value !== "" && then(all[Number(event.target.value)]);
 
   return html`<h1 class="small">${coll}</h1>
     <div class="toolbar" role="group" aria-label="Queries">
-      ${tabs.map((/** @type {any} */ one, /** @type {number} */ n) => html`<span key=${one.id} class="choice"><button aria-pressed=${one.id === tab.id ? "true" : "false"} onClick=${() => (setActive(one.id), setRun(null))}>Query ${n + 1}</button>${tabs.length > 1 && html`<button aria-label=${`Close query ${n + 1}`} onClick=${() => closeTab(one.id)}>✕</button>`}</span>`)}
+      ${tabs.map((/** @type {any} */ one, /** @type {number} */ n) => html`<span key=${one.id} class="choice"><button aria-pressed=${one.id === tab.id ? "true" : "false"} onClick=${() => choose(one.id)}>${one.name ?? `Query ${n + 1}`}</button>${tabs.length > 1 && html`<button aria-label=${`Close query ${n + 1}`} onClick=${() => closeTab(one.id)}>✕</button>`}</span>`)}
       <button class="plain" onClick=${() => addTab()} aria-label="New query">+</button>
+      ${languages.length > 1 && html`<${Choice} label="Language" value=${language.id} options=${languages.map((one) => [one.id, one.title])} onChange=${(/** @type {string} */ id) => {
+        const next = /** @type {any} */ (languages.find((one) => one.id === id));
+        change({ language: id, text: tab.text === language.first ? next.first : (tab.texts?.[id] ?? next.first), texts: { ...tab.texts, [language.id]: tab.text } });
+        setRun(null);
+      }} />`}
       <span class="grow"></span>
-      <label class="small muted">Earlier <select aria-label="Earlier queries" value="" onChange=${(/** @type {any} */ event) => event.target.value && addTab(event.target.value)}><option value="">…</option>${history.map((/** @type {string} */ one) => html`<option key=${one} value=${one}>${one.slice(0, 80)}</option>`)}</select></label>
-      <label class="small muted">Examples <select aria-label="Example queries" value="" onChange=${(/** @type {any} */ event) => event.target.value && change({ text: event.target.value })}><option value="">…</option>${examples.map(([title, text]) => html`<option key=${title} value=${text}>${title}</option>`)}</select></label>
+      <label class="small muted">Saved <select aria-label="Saved queries" value="" onChange=${(/** @type {any} */ event) => pick(event, saved, (one) => addTab({ text: one.text, language: one.language, name: one.name }))}><option value="">${saved.length ? "…" : "none"}</option>${saved.map((one, n) => html`<option key=${one.name} value=${n}>${one.name}</option>`)}</select></label>
+      <label class="small muted">Earlier <select aria-label="Earlier queries" value="" onChange=${(/** @type {any} */ event) => pick(event, history, (one) => addTab({ text: one.text ?? one, language: one.language ?? "sql" }))}><option value="">…</option>${history.map((/** @type {any} */ one, /** @type {number} */ n) => html`<option key=${n} value=${n}>${(one.text ?? one).slice(0, 80)}</option>`)}</select></label>
+      <label class="small muted">Examples <select aria-label="Example queries" value="" onChange=${(/** @type {any} */ event) => pick(event, examples, ([, text]) => change({ text }))}><option value="">…</option>${examples.map(([title], n) => html`<option key=${title} value=${n}>${title}</option>`)}</select></label>
     </div>
-    <${Editor} key=${tab.id} label="Query text" language="sql" size="short" focus=${true} value=${tab.text} onChange=${(/** @type {string} */ text) => change({ text })} complete=${complete.current} handle=${(/** @type {any} */ view, /** @type {any} */ cm) => (editor.current = { view, cm })}
-      keys=${{ "Mod-Enter": start, "Mod-Shift-Enter": startSelection, "Mod-Shift-e": () => setView("plan") }} />
+    <${Editor} key=${`${tab.id}:${language.id}`} label="Query text" language=${language.mode} size="short" focus=${true} hint=${language.hint} value=${tab.text} onChange=${(/** @type {string} */ text) => change({ text })} complete=${complete.current[language.mode]} handle=${(/** @type {any} */ view, /** @type {any} */ cm) => (editor.current = { view, cm })}
+      keys=${{ "Mod-Enter": start, "Mod-Shift-Enter": startSelection, "Mod-Shift-e": () => setView("plan"), "Mod-s": () => setNaming(true) }} />
     ${names.length > 0 && html`<div class="toolbar parameters">${names.map((name) => html`<label key=${name} class="row small"><code>${name}</code> <input value=${tab.values[name] ?? ""} placeholder="JSON or text" onInput=${(/** @type {any} */ event) => change({ values: { ...tab.values, [name]: event.target.value } })} /></label>`)}</div>`}
     <div class="toolbar run-bar">
       ${run?.busy ? html`<button class="danger" onClick=${() => controller.current?.abort()}>Cancel</button>` : html`<button class="primary" onClick=${start}>Run <kbd class="on-primary">Ctrl ⏎</kbd></button>`}
-      <${Choice} label="Show the answer as" value=${view} options=${[["table", "Table"], ["json", "JSON"], ["plan", "Plan"]]} onChange=${setView} />
+      <${Choice} label="Show the answer as" value=${view} options=${views} onChange=${setView} />
+      <button class="plain" title="Ctrl+S" onClick=${() => setNaming(true)}>Save query</button>
       <span class="grow"></span>
       ${run?.rows.length > 0 && html`<span class="small muted">All pages as</span>${["JSON", "NDJSON", "CSV"].map((kind) => html`<button key=${kind} class="small" disabled=${run.busy} onClick=${() => exportAll(kind.toLowerCase())}>${kind}</button>`)}`}
     </div>
     <${ErrorBox} error=${run?.error} title="The query was not answered" />
-    ${run?.error && !run.rows.length ? null : run ? html`<div class="results" aria-live="off">
-      ${view === "plan" ? html`<${Plan} plan=${run.plan} rows=${run.rows.length} definition=${definition} onIndex=${readOnly.value ? null : (/** @type {any} */ policy) => applyPolicy(db, definition, policy)} />`
-        : view === "json" ? html`<div class="row"><${Copy} what="rows" label="Copy" text=${() => write(run.rows)} />${run.rows.length > JSON_ROWS_MAX && html`<span class="muted small">the first ${JSON_ROWS_MAX} rows</span>`}</div><pre tabindex="0" aria-label="Rows as JSON">${write(run.rows.slice(0, JSON_ROWS_MAX))}</pre>`
-        : html`<${Table} label="Rows of the query" columns=${columnsOf(run.rows)} rows=${run.rows} onEnd=${more} empty=${run.busy ? html`<${Loading} what="Asking" />` : html`<p class="pad muted">No rows.</p>`} />`}
-      <div class="status" role="status"><span><strong>${count(run.rows.length)}</strong> rows${run.next ? " so far" : ""}</span><span><strong>${run.charge.toFixed(2)}</strong> RU</span><span>${duration(run.ms)}</span><span>${plural(run.pages, "page")}</span>${run.cancelled && html`<span class="badge warn">cancelled</span>`}
-        ${run.next && !run.busy && html`<button class="small" onClick=${more}>Next page</button>`}</div>
-    </div>` : html`<p class="muted pad">Ctrl+Enter runs the query; Ctrl+Space shows what can be typed: ${known.current.paths.size ? `${plural(known.current.paths.size, "path")} of your items` : "keywords"} and ${plural(functions.length, "function")}.</p>`}`;
+    ${run?.error && !run.rows.length ? null : run ? html`<div class="split answer"><${Results} run=${run} view=${views.some(([name]) => name === view) ? view : "table"} definition=${definition} onMore=${more} onOpen=${open} onIndex=${readOnly.value ? null : (/** @type {any} */ policy) => applyPolicy(db, definition, policy)} />
+        ${item && html`<${ItemEditor} key=${item.item._self} db=${db} coll=${coll} paths=${paths} opened=${item} onClose=${() => setItem(null)}
+          onSaved=${(/** @type {any} */ now) => (setRun({ ...run, rows: run.rows.map((/** @type {any} */ row) => (row === item.item ? now : row)) }), setItem(opened(now)))} onDeleted=${() => (setRun({ ...run, rows: run.rows.filter((/** @type {any} */ row) => row !== item.item) }), setItem(null))} />`}</div>`
+    : html`<p class="muted pad">Ctrl+Enter runs the query; Ctrl+Space shows what can be typed: ${language.id === "gremlin" ? `${plural(words.steps.length, "step")} and ${plural(labels.length, "name")} of your graph` : `${known.current.paths.size ? `${plural(known.current.paths.size, "path")} of your items` : "keywords"} and ${plural(words.functions.length, "function")}`}.</p>`}
+    ${naming && html`<${SaveQuery} saved=${saved} name=${tab.name ?? ""} onClose=${() => setNaming(false)} onForget=${(/** @type {string} */ name) => (forget(db, coll, name), setSaved(savedOf(db, coll)))}
+      onSave=${(/** @type {string} */ name) => {
+        save({ name, db, coll, language: language.id, text: tab.text });
+        setSaved(savedOf(db, coll));
+        change({ name });
+        announce(`Saved as ${name}`);
+        setNaming(false);
+      }} />`}`;
+}
+
+function SaveQuery({ saved, name, onSave, onForget, onClose }) {
+  const [typed, setTyped] = useState(name);
+  return html`<${Dialog} title="Save the query" onClose=${onClose}><form onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), typed.trim() && onSave(typed.trim()))}>
+    <${Field} label="Name" hint="Kept in this browser, for this container.">${(/** @type {string} */ id) => html`<input id=${id} autofocus autocomplete="off" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />`}</${Field}>
+    <div class="actions"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${!typed.trim()}>Save</button></div></form>
+    ${saved.length > 0 && html`<h3>Saved</h3><ul class="plain-list">${saved.map((/** @type {any} */ one) => html`<li key=${one.name} class="row"><span class="grow">${one.name} <code class="muted small">${one.text.slice(0, 40)}</code></span><button class="plain small" aria-label=${`Forget ${one.name}`} onClick=${() => onForget(one.name)}>✕</button></li>`)}</ul>`}
+  </${Dialog}>`;
 }
 
 /** @param {string} db @param {any} definition @param {any} indexingPolicy */
@@ -170,17 +227,4 @@ async function applyPolicy(db, definition, indexingPolicy) {
   await send("PUT", ["dbs", db, "colls", definition.id], { body: { ...rest, indexingPolicy } });
   announce("The index is being built");
   await loadTree();
-}
-
-/** Queries that say something about these very items. @param {Map<string, any>} paths @param {string[]} keys @param {any[]} sample */
-function examplesFor(paths, keys, sample) {
-  const numbers = [...paths].filter(([path, { kind }]) => kind === "number" && !path.startsWith("_") && !path.includes("[")).map(([path]) => path);
-  const texts = [...paths].filter(([path, { kind }]) => kind === "string" && !path.startsWith("_") && path !== "id" && !path.includes("[")).map(([path]) => path);
-  const key = keys[0]?.slice(1).replaceAll("/", ".");
-  const examples = [["Count the items", "SELECT VALUE COUNT(1) FROM c"]];
-  if (key) examples.push(["Items by partition key", `SELECT c.${key}, COUNT(1) AS items FROM c GROUP BY c.${key}`]);
-  if (numbers[0]) examples.push([`Largest ${numbers[0]}`, `SELECT TOP 10 * FROM c ORDER BY c.${numbers[0]} DESC`]);
-  if (numbers[0] && texts[0]) examples.push([`${numbers[0]} by ${texts[0]}`, `SELECT c.${texts[0]}, AVG(c.${numbers[0]}) AS mean, COUNT(1) AS items\nFROM c\nGROUP BY c.${texts[0]}`]);
-  if (texts[0] && typeof sample[0]?.[texts[0]] === "string") examples.push([`By ${texts[0]}`, `SELECT * FROM c WHERE c.${texts[0]} = ${JSON.stringify(sample[0][texts[0]])}`]);
-  return examples;
 }

@@ -1,6 +1,6 @@
 // Stored procedures, triggers and functions: write, save, run, and see console, charge and the line of an error.
-import { html, useEffect, useState } from "../vendor/preact.js";
-import { send, list, keyPaths } from "../api/client.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { send, list, keyPaths, query } from "../api/client.js";
 import { parse, write, ascii } from "../api/json.js";
 import { announce, definitionOf, readOnly, unsaved, READ_ONLY } from "../state.js";
 import { Choice, Confirm, ErrorBox, Field, Loading } from "../parts/ui.js";
@@ -47,6 +47,15 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
   const [operation, setOperation] = useState(script.triggerOperation ?? "All");
   const [error, setError] = useState(/** @type {any} */ (null));
   const [deleting, setDeleting] = useState(false);
+  const editor = useRef(/** @type {any} */ (null));
+  const failed = (/** @type {any} */ problem) => {
+    if (!editor.current) return;
+    const { view, cm } = editor.current;
+    const spot = placeOf(problem);
+    const line = spot && spot.line <= view.state.doc.lines ? view.state.doc.line(spot.line) : null;
+    view.dispatch(cm.setDiagnostics(view.state, line ? [{ from: Math.min(line.from + spot.column - 1, line.to), to: line.to, severity: "error", message: problem.message.split("\n")[0] }] : []));
+    if (line) view.dispatch({ effects: cm.EditorView.scrollIntoView(line.from, { y: "center" }) });
+  };
   const changed = script.fresh || body !== script.body || (kind === "triggers" && (type !== script.triggerType || operation !== script.triggerOperation));
   useEffect(() => void (unsaved.value = changed && !script.fresh), [changed]);
   const save = async () => {
@@ -55,11 +64,13 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
       const sent = { id, body, ...(kind === "triggers" && { triggerType: type, triggerOperation: operation }) };
       const answer = script.fresh ? await send("POST", path, { body: sent }) : await send("PUT", [...path, script.id], { body: sent, headers: { "if-match": script._etag } });
       unsaved.value = false;
+      failed(null);
       announce("Saved");
       onSaved(answer.value);
       return true;
     } catch (problem) {
       setError(problem);
+      failed(problem);
       return false;
     }
   };
@@ -69,8 +80,9 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
       <span class="grow"></span><button class="primary" disabled=${!changed || !id || readOnly.value} title=${readOnly.value ? READ_ONLY : "Ctrl+S"} onClick=${save}>Save</button>
       ${!script.fresh && html`<button disabled=${readOnly.value} onClick=${() => setDeleting(true)}>Delete</button>`}<button class="plain" aria-label="Close the script" onClick=${onClose}>✕</button></div>
     <${ErrorBox} error=${error} title="Not saved" />
-    <${Editor} label="Script" language="js" size="fill" value=${body} onChange=${setBody} readOnly=${readOnly.value} keys=${{ "Mod-s": save }} />
-    ${kind === "sprocs" && !script.fresh && html`<${Run} path=${[...path, script.id]} paths=${keyPaths(definitionOf(db, coll))} changed=${changed} onSave=${save} />`}
+    <${Editor} label="Script" language="js" size="fill" value=${body} onChange=${setBody} readOnly=${readOnly.value} handle=${(/** @type {any} */ view, /** @type {any} */ cm) => (editor.current = { view, cm })} keys=${{ "Mod-s": save }} />
+    ${kind === "sprocs" && !script.fresh && html`<${Run} path=${[...path, script.id]} paths=${keyPaths(definitionOf(db, coll))} changed=${changed} onSave=${save} onFailed=${failed} />`}
+    ${kind === "udfs" && !script.fresh && html`<${Try} db=${db} coll=${coll} id=${script.id} changed=${changed} onSave=${save} onFailed=${failed} />`}
     ${deleting && html`<${Confirm} title="Delete this script?" text=${`${script.id} will be deleted.`} action="Delete" onClose=${() => setDeleting(false)} onDo=${async () => {
       await send("DELETE", [...path, script.id]);
       announce("Deleted");
@@ -79,7 +91,7 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
   </section>`;
 }
 
-function Run({ path, paths, changed, onSave }) {
+function Run({ path, paths, changed, onSave, onFailed }) {
   const [keys, setKeys] = useState(() => paths.map(() => ""));
   const [text, setText] = useState("[]");
   const [result, setResult] = useState(/** @type {any} */ (null));
@@ -96,12 +108,14 @@ function Run({ path, paths, changed, onSave }) {
     setBusy(true);
     setError(null);
     setResult(null);
+    onFailed(null);
     try {
       if (changed && !(await onSave())) return;
       const answer = await send("POST", path, { headers: { "x-ms-documentdb-script-enable-logging": "true", ...(paths.length && { "x-ms-documentdb-partitionkey": ascii(keys.map(value)) }) }, body: write(parse(text), 0) });
       setResult({ body: answer.text, log: decodeURIComponent(answer.headers.get("x-ms-documentdb-script-log-results") ?? ""), charge: answer.charge, ms: answer.ms });
     } catch (problem) {
       setError(problem);
+      onFailed(problem);
     } finally {
       setBusy(false);
     }
@@ -110,6 +124,34 @@ function Run({ path, paths, changed, onSave }) {
       ${paths.map((/** @type {string} */ path, /** @type {number} */ n) => html`<label key=${path} class="row"><code>${path}</code><input aria-label=${`Partition key ${path}`} placeholder="value" value=${keys[n]} onInput=${(/** @type {any} */ event) => setKeys(keys.map((one, m) => (m === n ? event.target.value : one)))} /></label>`)}
       <label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
       <button class="primary" disabled=${busy || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${run}>${busy ? "Running…" : changed ? "Save and run" : "Run"}</button></div>
-    <${ErrorBox} error=${error} title="The script failed; nothing was written" />
+    <${ErrorBox} error=${error} title=${`The script failed${placeOf(error) ? ` in line ${placeOf(error)?.line}` : ""}; nothing was written`} />
     ${result && html`<p class="muted small">${result.charge.toFixed(2)} RU · ${Math.round(result.ms)} ms</p>${result.log && html`<h3>Console</h3><pre>${result.log}</pre>`}<h3>Answer</h3><pre>${result.body || "(empty)"}</pre>`}</div>`;
+}
+
+/** Where a script failed, as its stack says; null where it does not. @param {any} problem */
+function placeOf(problem) {
+  const found = /\.js:(\d+):(\d+)|line (\d+),? column (\d+)/i.exec(`${problem?.raw ?? ""}\n${problem?.message ?? ""}`);
+  return found ? { line: Number(found[1] ?? found[3]), column: Math.max(1, Number(found[2] ?? found[4])) } : null;
+}
+
+/** A function is tried in a query that has nothing but it. */
+function Try({ db, coll, id, changed, onSave, onFailed }) {
+  const [text, setText] = useState("[100]");
+  const [result, setResult] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const run = async () => {
+    setError(null);
+    onFailed(null);
+    try {
+      if (changed && !(await onSave())) return;
+      const values = parse(text);
+      const answer = await query(db, coll, `SELECT VALUE udf.${id}(${values.map((/** @type {any} */ _, /** @type {number} */ n) => `@a${n}`).join(", ")})`, { parameters: values.map((/** @type {any} */ value, /** @type {number} */ n) => ({ name: `@a${n}`, value })) });
+      setResult({ rows: answer.value.Documents, charge: answer.charge });
+    } catch (problem) {
+      setError(problem);
+      onFailed(problem);
+    }
+  };
+  return html`<div class="card"><h2>Try</h2><div class="row"><label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label><button class="primary" onClick=${run}>${changed ? "Save and try" : "Try"}</button></div>
+    <${ErrorBox} error=${error} title=${`The function failed${placeOf(error) ? ` in line ${placeOf(error)?.line}` : ""}`} />${result && html`<pre>${result.rows.length ? write(result.rows[0]) : "undefined"}</pre><p class="muted small">${result.charge.toFixed(2)} RU</p>`}</div>`;
 }

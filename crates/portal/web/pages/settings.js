@@ -6,6 +6,7 @@ import { announce, databases, definitionOf, go, loadTree, readOnly, session, REA
 import { Choice, Confirm, ErrorBox, Field, Loading, plural, usePolling } from "../parts/ui.js";
 import { Editor } from "../parts/editor.js";
 import { Scale } from "../parts/scale.js";
+import { Policies, policiesOf, withPolicies } from "../parts/policies.js";
 
 const SYSTEM = ["_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts"];
 
@@ -27,7 +28,7 @@ export default function Settings({ db, coll }) {
       setError(problem);
     }
   };
-  usePolling(read, 2000, [db, coll]);
+  usePolling(read, progress !== null && progress < 100 ? 300 : 2000, [db, coll]);
   if (error && !definition) return html`<${ErrorBox} error=${error} title="The container could not be read" />`;
   if (!definition) return html`<${Loading} />`;
   const save = async (/** @type {any} */ part) => {
@@ -47,11 +48,15 @@ export default function Settings({ db, coll }) {
       <section class="card"><h2>Fixed when it was made</h2><table class="plain-table"><tbody>
         <tr><th scope="row">Partition key</th><td><code>${key?.paths?.join(", ") ?? "none (fixed size)"}</code>${key?.kind === "MultiHash" ? " hierarchical" : ""}</td></tr>
         <tr><th scope="row">Unique keys</th><td>${definition.uniqueKeyPolicy?.uniqueKeys?.length ? definition.uniqueKeyPolicy.uniqueKeys.map((/** @type {any} */ one) => html`<div key=${one.paths.join()}><code>${one.paths.join(", ")}</code></div>`) : "none"}</td></tr>
+        <tr><th scope="row">Conflicts</th><td>${definition.conflictResolutionPolicy?.mode ?? "LastWriterWins"} <code>${definition.conflictResolutionPolicy?.conflictResolutionPath ?? ""}</code></td></tr>
         <tr><th scope="row">Resource id</th><td><code>${definition._rid}</code></td></tr></tbody></table></section>
     </div>
     <section class="card gap-top"><h2>Indexing policy ${progress !== null && progress < 100 ? html`<span class="badge warn" role="status">index built to ${progress} %</span>` : html`<span class="badge good">index up to date</span>`}</h2>
+      ${progress !== null && progress < 100 && html`<div class="progress" role="progressbar" aria-label="The index is being built" aria-valuenow=${progress} aria-valuemin="0" aria-valuemax="100"><span style=${{ width: `${progress}%` }}></span></div>`}
       <${Policy} key=${definition._etag} policy=${definition.indexingPolicy} onSave=${(/** @type {any} */ indexingPolicy) => save({ indexingPolicy })} /></section>
-    <section class="card"><h2>All of it as JSON</h2><details><summary>Computed properties, vector and full-text policies and the rest</summary><${Whole} key=${definition._etag} definition=${definition} onSave=${save} /></details></section>
+    <section class="card"><h2>Computed properties, vectors, full text</h2><${PolicyForm} key=${definition._etag} definition=${definition} onSave=${save} /></section>
+    <section class="card"><h2>All versions and deletes</h2><${Versions} key=${definition._etag} policy=${definition.changeFeedPolicy} onSave=${(/** @type {any} */ changeFeedPolicy) => save({ changeFeedPolicy })} /></section>
+    <section class="card"><h2>All of it as JSON</h2><details><summary>The whole definition, conflict resolution and the rest</summary><${Whole} key=${definition._etag} definition=${definition} onSave=${save} /></details></section>
     <section class="card"><h2>Delete</h2><p>The container and all of its items. There is no way back.</p><button class="danger" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${() => setDeleting(true)}>Delete the container</button></section>
     ${deleting && html`<${Confirm} title="Delete the container?" text="All of its items will be gone." name=${coll} action="Delete for good" onClose=${() => setDeleting(false)} onDo=${async () => {
       await send("DELETE", ["dbs", db, "colls", coll]);
@@ -114,4 +119,23 @@ function Whole({ definition, onSave }) {
   const [text, setText] = useState(before);
   return html`<${Editor} label="The container as JSON" size="tall" value=${text} onChange=${setText} readOnly=${readOnly.value} />
     <${Save} disabled=${text === before} work=${() => onSave(parse(text))} />`;
+}
+
+function PolicyForm({ definition, onSave }) {
+  const before = policiesOf(definition);
+  const [value, setValue] = useState(before);
+  const save = () => {
+    const { computedProperties, vectorEmbeddingPolicy, fullTextPolicy, indexingPolicy } = withPolicies(definition, value);
+    return onSave({ computedProperties, vectorEmbeddingPolicy, fullTextPolicy, indexingPolicy });
+  };
+  return html`<${Policies} value=${value} onChange=${setValue} disabled=${readOnly.value} /><${Save} disabled=${write(value) === write(before)} work=${save} label="Save these policies" />`;
+}
+
+/** How long the feed keeps every version; without it only the latest of each item is told. */
+function Versions({ policy, onSave }) {
+  const minutes = Number(policy?.retentionDuration ?? 0);
+  const [value, setValue] = useState(minutes);
+  return html`<p class="muted small">With it the change feed tells every version and every deletion, for so long. Without it, the latest version of each item.</p>
+    <${Field} label="Minutes that versions are kept (0: not at all)">${(/** @type {string} */ id) => html`<input id=${id} type="number" min="0" max="43200" value=${value} onInput=${(/** @type {any} */ event) => setValue(Number(event.target.value))} />`}</${Field}>
+    <${Save} disabled=${value === minutes} work=${() => onSave(value ? { retentionDuration: value } : undefined)} label="Save the retention" />`;
 }

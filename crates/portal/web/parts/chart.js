@@ -15,6 +15,8 @@ function load() {
 }
 
 const HEIGHT_PX = 170;
+/** A chart of a few seconds would be all noise. */
+const SPAN_S_MIN = 60;
 /** Colours as canvases need them. @param {string} name */
 const colour = (name) => {
   const probe = document.createElement("span");
@@ -42,7 +44,7 @@ export function Chart({ title, series, data, unit }) {
         width: element.clientWidth, height: HEIGHT_PX, legend: { show: false },
         series: [{}, ...series.map((one) => ({ label: one.name, stroke: colour(one.colour), width: 2, dash: one.dash, points: { show: false }, value: (/** @type {any} */ _, /** @type {number} */ n) => (n === null || n === undefined ? "–" : unit(n)) }))],
         axes: [axis, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(unit) }],
-        scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.1, 1e-6)] } },
+        scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => (high ? [Math.min(low, high - SPAN_S_MIN), high] : [Date.now() / 1000 - SPAN_S_MIN, Date.now() / 1000]) }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.1, 1e-6)] } },
       }, latest.current, element);
       observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
       observer.observe(element);

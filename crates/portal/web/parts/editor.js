@@ -2,9 +2,13 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { nonce } from "../state.js";
 import { sqlMode } from "./sql-mode.js";
+import { gremlinMode } from "./gremlin-mode.js";
 
 /** Texts that may still be on their way back to the editor that they came from. */
 const TOLD_MAX = 20;
+
+/** Languages with modes of our own. A $filter has the literals and operators of SQL as far as colours go. */
+const STREAMS = { sql: sqlMode, gremlin: gremlinMode, filter: sqlMode };
 
 /** @type {Promise<any> | null} */
 let loading = null;
@@ -80,13 +84,13 @@ export function Editor({ value, label, language = "json", onChange, keys = {}, r
       const js = language === "js" ? await import("../vendor/editor-js.js") : null;
       if (gone || !place.current) return;
       const bound = Object.keys(keys).map((key) => ({ key, preventDefault: true, run: (at) => (cm.closeCompletion(at), now.current.keys[key]?.(at), true) }));
-      const mode = language === "json" ? [cm.json(), cm.linter(cm.jsonParseLinter())] : language === "sql" ? cm.StreamLanguage.define(sqlMode) : js ? js.javascript() : [];
+      const mode = language === "json" ? [cm.json(), cm.linter(cm.jsonParseLinter())] : language in STREAMS ? cm.StreamLanguage.define(STREAMS[language]) : js ? js.javascript() : [];
       const extensions = [
         cm.EditorView.cspNonce.of(nonce),
         cm.Prec.highest(cm.keymap.of(bound)),
         cm.lineNumbers(), cm.foldGutter(), cm.history(), cm.drawSelection(), cm.indentOnInput(), cm.bracketMatching(), cm.closeBrackets(),
         cm.highlightActiveLine(), cm.highlightSpecialChars(), cm.highlightSelectionMatches(), cm.search({ top: true }),
-        cm.autocompletion(language === "sql" ? { icons: false, override: [(context) => now.current.complete?.(context) ?? null] } : {}),
+        cm.autocompletion(language in STREAMS ? { icons: false, override: [(context) => now.current.complete?.(context) ?? null] } : {}),
         cm.keymap.of([...cm.closeBracketsKeymap, ...cm.completionKeymap, ...cm.searchKeymap, ...cm.historyKeymap, ...cm.foldKeymap, ...cm.defaultKeymap]),
         mode, theme(cm), cm.EditorView.lineWrapping,
         cm.EditorView.contentAttributes.of({ "aria-label": label }),

@@ -1,63 +1,96 @@
-// How a query was answered: what was read for what came out, which indexes served and which would, and each partition's own words.
+// How a query was answered, as a picture: which index, how many entries, items and rows at each step, and what every partition took.
 import { html, useState } from "../vendor/preact.js";
-import { ErrorBox, count, duration, bytes } from "./ui.js";
+import { ErrorBox, bytes, count, duration, figure } from "./ui.js";
 
 /** @param {string | null} text name=value;… */
 export const metricsOf = (text) => Object.fromEntries((text ?? "").split(";").filter(Boolean).map((part) => part.split("=")).map(([name, value]) => [name, Number(value)]));
 
-export function Plan({ plan, rows, definition, onIndex }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [done, setDone] = useState("");
-  if (!plan) return html`<p class="muted pad">Run the query to see how it is answered.</p>`;
-  const metrics = metricsOf(plan.metrics);
-  let lines = [], indexes = {};
+const STEPS = [["indexEntries", "index entries", "read from the index"], ["loaded", "items loaded", "read from the store"], ["matched", "items that fit", "passed the condition"], ["rows", "rows", "in the answer"]];
+const WIDTH = 480, LEFT = 150, ROW = 62, BAR = 28;
+
+/** What the headers of a page say. @param {any} plan */
+export function read(plan) {
+  let figures = { partitions: [], plans: [], others: 0 }, indexes = {};
   try {
-    lines = JSON.parse(plan.explain ?? "[]");
+    figures = { ...figures, ...JSON.parse(plan.explain ?? "{}") };
     indexes = JSON.parse(decodeURIComponent(plan.indexes ?? "%7B%7D"));
   } catch {
     // Shown as far as it can be read.
   }
-  const steps = [["Items loaded", metrics.retrievedDocumentCount ?? 0], ["Rows of this page", metrics.outputDocumentCount ?? 0]];
-  const most = Math.max(1, ...steps.map(([, n]) => Number(n)));
-  const single = (/** @type {any} */ one) => one.IndexSpec;
-  const used = [...(indexes.UtilizedSingleIndexes ?? []).map(single), ...(indexes.UtilizedCompositeIndexes ?? []).map((/** @type {any} */ one) => one.IndexSpecs.join(", "))];
-  const missing = [...(indexes.PotentialSingleIndexes ?? []).map((/** @type {any} */ one) => ({ text: one.IndexSpec, single: one.IndexSpec })), ...(indexes.PotentialCompositeIndexes ?? []).map((/** @type {any} */ one) => ({ text: one.IndexSpecs.join(", "), specs: one.IndexSpecs }))];
+  const composite = (/** @type {any} */ one) => one.IndexSpecs.join(", ");
+  return {
+    ...figures,
+    used: [...(indexes.UtilizedSingleIndexes ?? []).map((/** @type {any} */ one) => one.IndexSpec), ...(indexes.UtilizedCompositeIndexes ?? []).map(composite)],
+    missing: [...(indexes.PotentialSingleIndexes ?? []).map((/** @type {any} */ one) => ({ text: one.IndexSpec, single: one.IndexSpec })), ...(indexes.PotentialCompositeIndexes ?? []).map((/** @type {any} */ one) => ({ text: composite(one), specs: one.IndexSpecs }))],
+  };
+}
+
+/** A policy with an index more. @param {any} policy @param {any} wish */
+export function withIndex(policy, wish) {
+  const next = structuredClone(policy ?? {});
+  if (wish.specs) {
+    (next.compositeIndexes ??= []).push(wish.specs.map((/** @type {string} */ spec) => {
+      const [path, order] = spec.split(" ");
+      return { path, order: /^desc/i.test(order ?? "") ? "descending" : "ascending" };
+    }));
+  } else {
+    (next.includedPaths ??= []).push({ path: wish.single });
+    next.excludedPaths = (next.excludedPaths ?? []).filter((/** @type {any} */ one) => one.path !== wish.single);
+  }
+  return next;
+}
+
+export function Plan({ plan, definition, onIndex }) {
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [done, setDone] = useState("");
+  if (!plan) return html`<p class="muted pad">Run the query to see how it is answered.</p>`;
+  const metrics = metricsOf(plan.metrics);
+  const told = read(plan);
+  const total = (/** @type {string} */ name) => told.partitions.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one[name], 0);
   const add = async (/** @type {any} */ wish) => {
-    const policy = structuredClone(definition.indexingPolicy ?? {});
-    if (wish.specs) {
-      (policy.compositeIndexes ??= []).push(wish.specs.map((/** @type {string} */ spec) => {
-        const [path, order] = spec.split(" ");
-        return { path, order: /^desc/i.test(order ?? "") ? "descending" : "ascending" };
-      }));
-    } else (policy.includedPaths ??= []).push({ path: wish.single });
     try {
-      await onIndex(policy);
+      await onIndex(withIndex(definition.indexingPolicy, wish));
       setDone(wish.text);
     } catch (problem) {
       setError(problem);
     }
   };
-  const parts = [];
-  for (const line of lines) line.startsWith("partition ") ? parts.push([line, []]) : parts.at(-1)?.[1].push(line);
-  return html`<div class="cards" tabindex="0" role="region" aria-label="How the query was answered">
-    <section class="card"><h2>What was read</h2>
-      <div class="funnel" role="img" aria-label=${steps.map(([name, n]) => `${name}: ${n}`).join(", ")}>${steps.map(([name, n]) => html`<div key=${name} class="funnel-step"><span>${name} <strong>${count(Number(n))}</strong></span><div style=${{ width: `${(100 * Number(n)) / most}%` }}></div></div>`)}</div>
+  const ru = Math.max(1e-9, ...told.partitions.map((/** @type {any} */ one) => one.ru));
+  return html`<div class="cards plan" tabindex="0" role="region" aria-label="How the query was answered">
+    <section class="card"><h2>From the index to the rows</h2>
+      <${Funnel} steps=${STEPS.map(([name, one, what]) => ({ name: one, what, n: total(name) }))} used=${told.used} way=${told.plans[0]?.text.split("\n")[0] ?? ""} />
       <p class="muted small">${bytes(metrics.retrievedDocumentSize ?? 0)} loaded · index hit ratio ${((metrics.indexUtilizationRatio ?? 0) * 100).toFixed(0)} % · ${duration(metrics.totalExecutionTimeInMs ?? 0)}: plan ${duration(metrics.queryCompileTimeInMs ?? 0)}, index ${duration(metrics.indexLookupTimeInMs ?? 0)}, loading ${duration(metrics.documentLoadTimeInMs ?? 0)}</p>
-      <h3>Indexes that served</h3>${used.length ? html`<ul>${used.map((text) => html`<li key=${text}><code>${text}</code></li>`)}</ul>` : html`<p class="muted">None: the items were looked at one by one, or not needed.</p>`}
-      ${missing.length > 0 && html`<h3>Indexes that would help</h3><ul>${missing.map((wish) => html`<li key=${wish.text}><code>${wish.text}</code> ${done === wish.text ? html`<span class="badge good">added</span>` : onIndex && html`<button class="small" onClick=${() => add(wish)}>Add this index</button>`}</li>`)}</ul>`}
+      <h3>Indexes that served</h3>${told.used.length ? html`<ul>${told.used.map((/** @type {string} */ text) => html`<li key=${text}><code>${text}</code></li>`)}</ul>` : html`<p class="muted">None: the items were looked at one by one, or not needed.</p>`}
+      ${told.missing.length > 0 && html`<h3>Indexes that would help</h3><ul>${told.missing.map((wish) => html`<li key=${wish.text}><code>${wish.text}</code> ${done === wish.text ? html`<span class="badge good">added; it is being built</span>` : onIndex && html`<button class="small" onClick=${() => add(wish)}>Add this index</button>`}</li>`)}</ul>`}
       <${ErrorBox} error=${error} title="The index was not added" />
     </section>
-    <section class="card"><h2>In each partition</h2>
-      ${parts.length ? parts.map(([name, text]) => html`<h3 key=${name}>${name}</h3><${Funnel} text=${text.join(" ")} /><pre class="plan-text muted small">${text.join("\n")}</pre>`) : html`<p class="muted">This page needed no partition.</p>`}
+    <section class="card"><h2>In each partition <small class="muted">${figure(total("ru"))} RU for this page</small></h2>
+      ${told.partitions.length ? html`<div class="bars" role="img" aria-label=${told.partitions.map((/** @type {any} */ one) => `Partition ${one.range}: ${one.ru} RU, ${one.rows} rows`).join("; ")}>${told.partitions.map((/** @type {any} */ one) => html`<div key=${one.range} class="bar-row"><span>Partition ${one.range}</span><span class="bar-track"><span class="bar-fill" style=${{ width: `${(100 * one.ru) / ru}%` }}></span></span>
+        <span class="number">${figure(one.ru)} RU <span class="muted">${count(one.loaded)} → ${count(one.rows)} rows</span></span></div>`)}</div>` : html`<p class="muted">This page needed no partition.</p>`}
+      ${told.others > 0 && html`<p class="muted small">and ${count(told.others)} more</p>`}
+      ${told.plans.map((/** @type {any} */ one) => html`<details key=${one.range}><summary>Plan of partition ${one.range}</summary><pre class="plan-text muted small">${one.text}</pre></details>`)}
     </section>
   </div>`;
 }
 
-/** What a partition says of itself, as steps that grow narrower: index entries, items, those that passed, rows. */
-function Funnel({ text }) {
-  const steps = [["index entries", /read (\d+) index/], ["items loaded", /loaded (\d+) item/], ["passed", /(\d+) passed/], ["rows", /(\d+) rows?/]]
-    .map(([name, pattern]) => [name, Number(new RegExp(pattern).exec(text)?.[1] ?? NaN)]).filter(([, n]) => !Number.isNaN(n));
-  if (steps.length < 2) return null;
-  const most = Math.max(1, ...steps.map(([, n]) => Number(n)));
-  return html`<div class="funnel" role="img" aria-label=${steps.map(([name, n]) => `${n} ${name}`).join(", ")}>${steps.map(([name, n]) => html`<div key=${name} class="funnel-step"><span class="small">${count(Number(n))} ${name}</span><div style=${{ width: `${(100 * Number(n)) / most}%` }}></div></div>`)}</div>`;
+/** Steps that grow narrower, with how much each let through. */
+function Funnel({ steps, used, way }) {
+  const shown = steps.filter((one, n) => n > 0 || one.n > 0);
+  const most = Math.max(1, ...shown.map((one) => one.n));
+  const width = (/** @type {number} */ n) => Math.max(2, (WIDTH - LEFT) * Math.sqrt(n / most));
+  const height = 40 + shown.length * ROW;
+  const middle = LEFT + (WIDTH - LEFT) / 2;
+  return html`<svg class="plot funnel-plot" viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${`${way}. ${shown.map((one) => `${one.n} ${one.name}`).join(", ")}`}>
+    <text x="0" y="18" class="strong">${way}</text><text x=${WIDTH} y="18" class="end muted">${used.length ? used.join("  ").slice(0, 40) : "no index"}</text>
+    ${shown.map((one, n) => {
+      const y = 34 + n * ROW, w = width(one.n), next = shown[n + 1];
+      const after = next ? width(next.n) : 0;
+      return html`<g key=${one.name}>
+        <text x="0" y=${y + 14} class="strong">${count(one.n)} ${one.name}</text><text x="0" y=${y + 29} class="muted">${one.what}</text>
+        <rect x=${middle - w / 2} y=${y} width=${w} height=${BAR} rx="4" class="funnel-bar" />
+        ${next && html`<path d=${`M${middle - w / 2} ${y + BAR}L${middle + w / 2} ${y + BAR}L${middle + after / 2} ${y + ROW}L${middle - after / 2} ${y + ROW}Z`} class="funnel-flow" />
+          ${one.n > 0 && html`<text x=${middle} y=${y + BAR + 21} class="middle muted">${figure((100 * next.n) / one.n)} %</text>`}`}
+      </g>`;
+    })}
+  </svg>`;
 }

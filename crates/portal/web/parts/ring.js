@@ -1,6 +1,6 @@
 // The hash space as a ring: an arc for each physical partition, as wide as its range, as thick as its data, coloured by its load.
 import { html } from "../vendor/preact.js";
-import { arcs } from "../api/partitions.js";
+import { arcs, keyText } from "../api/partitions.js";
 import { bytes, figure } from "./ui.js";
 
 const SIZE = 420, CENTRE = SIZE / 2, INNER = 88, OUTER = 186, THIN = 12, GAP = 0.004;
@@ -37,7 +37,8 @@ export function Ring({ partitions, version, chosen, onChoose, sentence }) {
           aria-label=${`Partition ${one.range}: ${bytes(one.sizeBytes)}, ${figure(one.ruPerSecond)} RU per second, ${one.throttled} refused`}
           onClick=${() => onChoose(one.range)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), onChoose(one.range))} />
         ${partitions.length <= 32 && html`<text x=${x} y=${y} aria-hidden="true">${one.range}</text>`}
-        ${one.throttled > 0 && html`<circle cx=${point(middle, OUTER + 12).split(" ")[0]} cy=${point(middle, OUTER + 12).split(" ")[1]} r="5" fill="var(--bad-fill)"><title>${one.throttled} requests refused with 429</title></circle>`}
+        ${one.throttled > 0 && html`<circle class=${one.refusedPerSecond > 0 ? "alarm" : ""} cx=${point(middle, OUTER + 12).split(" ")[0]} cy=${point(middle, OUTER + 12).split(" ")[1]} r=${Math.min(11, 4 + Math.sqrt(one.refusedPerSecond ?? 0))} fill="var(--bad-fill)"><title>${one.throttled} requests refused with 429, ${figure(one.refusedPerSecond ?? 0)} a second now</title></circle>`}
+        ${(one.hot ?? []).slice(0, 3).filter((/** @type {any} */ hot) => hot.share > 0.1).map((/** @type {any} */ hot, /** @type {number} */ m) => html`<circle key=${m} cx=${point(from + ((to - from) * (m + 1)) / 4, INNER + 7).split(" ")[0]} cy=${point(from + ((to - from) * (m + 1)) / 4, INNER + 7).split(" ")[1]} r=${2 + 5 * hot.share} class="hot-key"><title>${`${keyText(hot.partitionKey)}: ${Math.round(hot.share * 100)} % of the partition's RU`}</title></circle>`)}
       </g>`;
     })}
     <text x=${CENTRE} y=${CENTRE - 10} aria-hidden="true">${partitions.length} partition${partitions.length === 1 ? "" : "s"}</text>

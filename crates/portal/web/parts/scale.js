@@ -7,7 +7,7 @@ import { Throughput } from "./throughput.js";
 import { partitionsFor } from "../api/shape.js";
 
 /** @param {{of: any, absent: string, partitions?: number, onChanged?: () => void}} properties */
-export function Scale({ of, absent, partitions = 0, onChanged }) {
+export function Scale({ of, absent, partitions = 0, onChanged, picture = false }) {
   const [offer, setOffer] = useState(/** @type {any} */ (undefined));
   const [amount, setAmount] = useState({ kind: "manual", value: 400 });
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -61,7 +61,14 @@ export function Scale({ of, absent, partitions = 0, onChanged }) {
   const will = partitionsFor(amount.value, session.value.partitionThroughputLimit);
   return html`<${Throughput} ...${amount} minimum=${offer.minimum} kinds=${[["manual", "Manual"], ["autoscale", "Autoscale"]]} onChange=${setAmount} />
     <p class="muted small">Now ${now.kind === "autoscale" ? "autoscale up to " : ""}${count(now.value)} RU/s; the least possible is ${count(offer.minimum)}.</p>
+    ${picture && html`<${Preview} now=${partitions} will=${Math.max(will, partitions)} share=${amount.value / Math.max(will, partitions)} />`}
     ${partitions > 0 && will > partitions && html`<p class="badge warn">Makes ${will} physical partitions out of ${partitions}: they are split while they serve, and do not come together again by themselves.</p>`}
     <${ErrorBox} error=${error} title="Not changed" />
     <div class="actions"><button class="primary" disabled=${same || busy || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${save}>${busy ? "Setting…" : "Set the throughput"}</button></div>`;
+}
+
+/** The partitions that there would be: those of now, and those that come of splits. */
+function Preview({ now, will, share }) {
+  const shown = Math.min(will, 60);
+  return html`<div class="preview" role="img" aria-label=${`${now} physical partitions now, ${will} then, ${count(share)} RU/s each`}>${Array.from({ length: shown }, (_, n) => html`<span key=${n} class=${n < now ? "" : "new"}>${count(share)}</span>`)}${will > shown && html`<em>and ${count(will - shown)} more</em>`}</div>`;
 }

@@ -3,6 +3,8 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { cell, isNumber } from "../api/json.js";
 
 const ROW_PX = 30;
+/** The tallest body that browsers draw truly; what is longer is scrolled faster. */
+const BODY_PX_MAX = 12_000_000;
 /** Rows that are drawn beyond the edges. */
 const MARGIN = 8;
 const WIDTH_PX = 180;
@@ -11,9 +13,10 @@ const CELL_CHARS_MAX = 300;
 
 /**
  * @param {{label: string, columns: {name: string, of: (row: any) => unknown}[], rows: any[], selected?: Set<number>, onSelect?: (next: Set<number>) => void,
- *   onOpen?: (at: number) => void, onEnd?: () => void, onDelete?: () => void, total?: number, empty?: any, remember?: string}} properties
+ *   onOpen?: (at: number) => void, onEnd?: () => void, onDelete?: () => void, total?: number, empty?: any, remember?: string,
+ *   rowAt?: (at: number) => any, length?: number, version?: number, rowPx?: number, sorted?: {name: string, descending: boolean} | null, onSort?: (name: string) => void}} properties
  */
-export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd, onDelete, empty = null, remember = "" }) {
+export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd, onDelete, empty = null, remember = "", rowAt = (at) => rows[at], length = rows?.length ?? 0, rowPx = ROW_PX, sorted = null, onSort }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
@@ -29,19 +32,23 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
     return () => observer.disconnect();
   }, []);
 
-  const first = Math.max(0, Math.floor(top / ROW_PX) - MARGIN);
-  const last = Math.min(rows.length, Math.ceil((top + height) / ROW_PX) + MARGIN);
+  const bodyPx = Math.min(length * rowPx, BODY_PX_MAX);
+  // Where the view is among all rows, and how far they are from where they would stand.
+  const ratio = length * rowPx > BODY_PX_MAX ? (length * rowPx - height) / Math.max(1, BODY_PX_MAX - height) : 1;
+  const seen = top * ratio, shift = top - seen;
+  const first = Math.max(0, Math.floor(seen / rowPx) - MARGIN);
+  const last = Math.min(length, Math.ceil((seen + height) / rowPx) + MARGIN);
   useEffect(() => {
-    if (last >= rows.length - MARGIN) onEnd?.();
-  }, [last, rows.length]);
+    if (last >= length - MARGIN) onEnd?.();
+  }, [last, length]);
 
   const focus = (/** @type {number} */ at) => {
-    const next = Math.max(0, Math.min(rows.length - 1, at));
+    const next = Math.max(0, Math.min(length - 1, at));
     setFocused(next);
     const element = /** @type {HTMLElement} */ (place.current);
-    const y = next * ROW_PX;
-    if (y < element.scrollTop) element.scrollTop = y;
-    else if (y + 2 * ROW_PX > element.scrollTop + element.clientHeight) element.scrollTop = y + 2 * ROW_PX - element.clientHeight;
+    const y = next * rowPx, from = element.scrollTop * ratio;
+    if (y < from) element.scrollTop = y / ratio;
+    else if (y + rowPx + ROW_PX > from + element.clientHeight) element.scrollTop = (y + rowPx + ROW_PX - element.clientHeight) / ratio;
   };
   const toggle = (/** @type {number} */ at, range = false) => {
     if (!onSelect || !selected) return;
@@ -54,8 +61,8 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
   };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(height / ROW_PX) - 2);
-    const moves = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: rows.length };
+    const page = Math.max(1, Math.floor(height / rowPx) - 2);
+    const moves = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: length };
     if (event.key in moves) focus(Math.max(0, focused + moves[event.key]));
     else if (event.key === "Enter" || event.key === "e") onOpen?.(focused);
     else if (event.key === "x" || event.key === " ") toggle(focused, event.shiftKey);
@@ -79,26 +86,26 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
   const width = (/** @type {string} */ name) => ({ width: `${widths[name] ?? WIDTH_PX}px` });
   const shown = [];
   for (let at = first; at < last; at += 1) {
-    const row = rows[at];
+    const row = rowAt(at);
     shown.push(html`<div key=${at} id=${`row-${at}`} role="row" aria-rowindex=${at + 2} aria-selected=${selected ? (selected.has(at) ? "true" : "false") : undefined}
-        class=${`grid-row ${selected?.has(at) ? "selected" : ""} ${at === focused ? "focused" : ""}`} style=${{ top: `${at * ROW_PX}px` }}
+        class=${`grid-row ${selected?.has(at) ? "selected" : ""} ${at === focused ? "focused" : ""}`} style=${{ top: `${at * rowPx + shift}px`, height: `${rowPx}px` }}
         onClick=${(/** @type {MouseEvent} */ event) => (setFocused(at), event.shiftKey ? toggle(at, true) : onOpen?.(at))}>
       ${selected && html`<div class="grid-cell check" role="gridcell" onClick=${(/** @type {Event} */ event) => event.stopPropagation()}><input type="checkbox" tabindex="-1" aria-label="Select" checked=${selected.has(at)} onClick=${(/** @type {MouseEvent} */ event) => toggle(at, event.shiftKey)} /></div>`}
       ${columns.map(({ name, of }) => {
-        const value = of(row);
-        const text = cell(value);
-        return html`<div key=${name} role="gridcell" class=${`grid-cell ${isNumber(value) ? "is-number" : ""} ${value === undefined || value === null ? "absent" : ""}`} style=${width(name)}>${text.length > CELL_CHARS_MAX ? `${text.slice(0, CELL_CHARS_MAX)}…` : text}</div>`;
+        const value = row === undefined ? undefined : of(row);
+        const text = row === undefined ? "…" : cell(value);
+        return html`<div key=${name} role="gridcell" class=${`grid-cell ${rowPx > ROW_PX ? "block" : ""} ${isNumber(value) ? "is-number" : ""} ${value === undefined || value === null ? "absent" : ""}`} style=${width(name)}>${text.length > CELL_CHARS_MAX && rowPx === ROW_PX ? `${text.slice(0, CELL_CHARS_MAX)}…` : text}</div>`;
       })}
     </div>`);
   }
-  return html`<div class="grid" ref=${place} role="grid" aria-label=${label} aria-rowcount=${rows.length + 1} aria-multiselectable=${selected ? "true" : undefined} tabindex="0"
+  return html`<div class="grid" ref=${place} role="grid" aria-label=${label} aria-rowcount=${length + 1} aria-multiselectable=${selected ? "true" : undefined} tabindex="0"
       aria-activedescendant=${focused >= first && focused < last ? `row-${focused}` : undefined} onKeyDown=${onKey} onScroll=${(/** @type {any} */ event) => setTop(event.target.scrollTop)}>
     <div class="grid-head" role="row" aria-rowindex="1">
-      ${selected && html`<div class="grid-cell check" role="columnheader"><input type="checkbox" aria-label="Select all rows" tabindex="-1" checked=${rows.length > 0 && selected.size === rows.length} onClick=${() => onSelect?.(new Set(selected.size === rows.length ? [] : rows.keys()))} /></div>`}
-      ${columns.map(({ name }) => html`<div key=${name} class="grid-cell" role="columnheader" style=${width(name)} title=${name}>${name}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
+      ${selected && html`<div class="grid-cell check" role="columnheader"><input type="checkbox" aria-label="Select all rows" tabindex="-1" checked=${length > 0 && selected.size === length} onClick=${() => onSelect?.(new Set(selected.size === length ? [] : Array.from({ length }, (_, n) => n)))} /></div>`}
+      ${columns.map(({ name }) => html`<div key=${name} class="grid-cell" role="columnheader" style=${width(name)} title=${name} aria-sort=${sorted?.name === name ? (sorted.descending ? "descending" : "ascending") : undefined}>${onSort ? html`<button class="plain sort" tabindex="-1" onClick=${() => onSort(name)}>${name}${sorted?.name === name ? (sorted.descending ? " ▾" : " ▴") : ""}</button>` : name}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
     </div>
-    <div class="grid-body" role="rowgroup" style=${{ height: `${rows.length * ROW_PX}px` }}>${shown}</div>
-    ${rows.length === 0 ? empty : null}
+    <div class="grid-body" role="rowgroup" style=${{ height: `${bodyPx}px` }}>${shown}</div>
+    ${length === 0 ? empty : null}
   </div>`;
 }
 

@@ -2,8 +2,9 @@
 import { html, useState } from "../vendor/preact.js";
 import { databases, loadTree, readOnly, route, to, treeError, READ_ONLY } from "../state.js";
 import { ErrorBox, Loading } from "./ui.js";
+import { kindOf } from "../api/kinds.js";
+import { pagesOf } from "../pages.js";
 
-const PAGES = [["items", "Items"], ["query", "Query"], ["partitions", "Partitions"], ["settings", "Scale & settings"], ["scripts", "Scripts"], ["changes", "Changes"]];
 /** From so many containers on there is a field to find one. */
 const FILTER_FROM = 8;
 
@@ -37,8 +38,8 @@ export function Tree() {
         ${open && html`<ul>${containers.map((/** @type {any} */ one) => {
           const here = first === "c" && db === database.id && coll === one.id;
           return html`<li key=${one.id}>
-            <a class=${`tree-coll ${here ? "here" : ""}`} href=${to("c", database.id, one.id, "items")}>${one.id}</a>
-            ${here && html`<ul class="tree-pages">${PAGES.map(([path, title]) => html`<li key=${path}><a href=${to("c", database.id, one.id, path)} aria-current=${path === page ? "page" : undefined}>${title}</a></li>`)}</ul>`}
+            <a class=${`tree-coll ${here ? "here" : ""}`} href=${to("c", database.id, one.id, "items")}>${one.id}${kindOf(database.id, one) === "table" && html` <small class="muted">table</small>`}</a>
+            ${here && html`<ul class="tree-pages">${Object.entries(pagesOf(database.id, one)).map(([path, [, title]]) => html`<li key=${path}><a href=${to("c", database.id, one.id, path)} aria-current=${path === page ? "page" : undefined}>${title}</a></li>`)}</ul>`}
           </li>`;
         })}</ul>`}
       </li>`;

@@ -1,7 +1,7 @@
 //! One value for each row: a byte that says what it is, and four or eight that say which.
 //!
-//! Integers that need more than 32 bits, and doubles, make all values of their column eight bytes wide. Strings are numbers of a
-//! dictionary. What is neither small nor simple is deferred: the row's item has to be asked.
+//! Integers that need more than 32 bits, and doubles, make all values of their column eight bytes wide. Strings are
+//! numbers of a dictionary. What is neither small nor simple is deferred: the row's item has to be asked.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

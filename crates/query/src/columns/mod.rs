@@ -7,10 +7,10 @@
 //! columns   0 1 0…  7 3 5…  812 4 96…           strings as numbers of a dictionary
 //! ```
 //!
-//! A [`ColumnQuery`] is the same query with columns in the place of paths. A [`ColumnRun`] adds rows of columns to the same
-//! [`Execution`](crate::Execution) that takes items, so both can be mixed in one result: what a column does not hold (arrays,
-//! objects, long strings) is *deferred*, and whoever has the item pushes that instead. Values, their order and the sums are
-//! those of the evaluator.
+//! A [`ColumnQuery`] is the same query with columns in the place of paths. A [`ColumnRun`] adds rows of columns to
+//! the same [`Execution`](crate::Execution) that takes items, so both can be mixed in one result: what a column does
+//! not hold (arrays, objects, long strings) is *deferred*, and whoever has the item pushes that instead. Values,
+//! their order and the sums are those of the evaluator.
 //!
 //! - `source`: what a column is made of. `column`: how it is kept. `query`: from paths to columns. `run`: groups and
 //!   aggregates. `sort`: ORDER BY. `test`: filters.

@@ -81,8 +81,8 @@ impl ColumnQuery {
         &self.sources
     }
 
-    /// Has runs count which rows a lookup would have led to: those whose value in a column is defined and passes a check that is
-    /// part of the filter.
+    /// Has runs count which rows a lookup would have led to: those whose value in a column is defined and passes a
+    /// check that is part of the filter.
     pub fn look_up(&mut self, column: usize, check: &Check) {
         let slot = self.first_slot + column;
         self.lookup = Some((column, in_slot(&check.node, slot)));

@@ -21,7 +21,8 @@ const BLOCK_ROWS: usize = 1_024;
 /// A string whose group is not known yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// One query over one set of columns. Rows go to an [`Execution`] of the same query, which may be given items between them.
+/// One query over one set of columns. Rows go to an [`Execution`] of the same query, which may be given items between
+/// them.
 pub struct ColumnRun<'c> {
     query: &'c ColumnQuery,
     columns: Vec<&'c Column>,
@@ -105,7 +106,8 @@ impl<'c> ColumnRun<'c> {
         Ok(())
     }
 
-    /// The rows that pass the filter, behind those that are there already; none of them is deferred in any of the columns.
+    /// The rows that pass the filter, behind those that are there already; none of them is deferred in any of the
+    /// columns.
     pub fn select(&mut self, rows: Range<usize>, selected: &mut Vec<u32>) -> Result<(), SqlError> {
         let mut rest = rows;
         while !rest.is_empty() {

@@ -1,7 +1,7 @@
 //! Conditions over columns.
 //!
-//! Numbers that are compared are read, computed and compared without anything in between. A condition on one column of strings is
-//! asked once for each string. Everything else goes to the evaluator.
+//! Numbers that are compared are read, computed and compared without anything in between. A condition on one column
+//! of strings is asked once for each string. Everything else goes to the evaluator.
 
 use std::cmp::Ordering;
 

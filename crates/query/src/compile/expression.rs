@@ -229,8 +229,8 @@ impl Compiler<'_> {
         Ok(function)
     }
 
-    /// VECTORDISTANCE is evaluated with three arguments: two vectors and the name of the distance. What else was said is for
-    /// whoever finds the vectors, and follows as one constant.
+    /// VECTORDISTANCE is evaluated with three arguments: two vectors and the name of the distance. What else was said
+    /// is for whoever finds the vectors, and follows as one constant.
     pub(super) fn vector_arguments(&self, mut nodes: Vec<Node>, exprs: &[Expr]) -> Compiled<Vec<Node>> {
         let mut function =
             self.vector_policy(&nodes[0]).or(self.vector_policy(&nodes[1])).unwrap_or_default();

@@ -418,8 +418,8 @@ pub(crate) fn item_name(expr: &Expr, alias: Option<&Name>) -> Option<(String, Sp
     }
 }
 
-/// Puts conjuncts that call functions, which may read whole strings, behind those that only compare. All of them must be
-/// true, in whatever order; those that can fail (scripts, subqueries) keep the order they were written in.
+/// Puts conjuncts that call functions, which may read whole strings, behind those that only compare. All of them must
+/// be true, in whatever order; those that can fail (scripts, subqueries) keep the order they were written in.
 fn cheapest_first(conjuncts: &mut [Node]) {
     let calls = |node: &Node| {
         let mut calls = false;

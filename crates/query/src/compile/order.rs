@@ -86,10 +86,11 @@ impl Compiler<'_> {
                 "VECTORDISTANCE" | "_VECTORSCORE" => {
                     let euclidean = arguments.get(2).and_then(Node::as_constant).and_then(Value::as_str)
                         == Some("Euclidean");
-                    // The most similar first: similarities fall, distances rise. Rewritten queries say how to sort where the
-                    // weight of a score turns it round.
+                    // The most similar first: similarities fall, distances rise. Rewritten queries say how to sort
+                    // where the weight of a score turns it round.
                     let descending = direction.map_or(!euclidean, |_| descending);
-                    // A component of a hybrid query gives the best rows there are, and those without a score are the worst.
+                    // A component of a hybrid query gives the best rows there are, and those without a score are the
+                    // worst.
                     let component = function.name == "_VECTORSCORE";
                     let missing = (component && !descending).then_some(f64::MAX);
                     return Ok(OrderKey { node, descending, path: None, missing });

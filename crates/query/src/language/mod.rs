@@ -1,7 +1,8 @@
 //! The languages of texts: which forms of a word are one word, and which words say nothing about what a text is about.
 //!
-//! English has the stems it always had here; the others are Snowball's, from a crate whose algorithms do not change. That
-//! matters: stems are in index rows. Whoever changes what comes out of this file raises [`ANALYSER`], and indexes are made anew.
+//! English has the stems it always had here; the others are Snowball's, from a crate whose algorithms do not change.
+//! That matters: stems are in index rows. Whoever changes what comes out of this file raises [`ANALYSER`], and
+//! indexes are made anew.
 
 mod english;
 mod function_words;

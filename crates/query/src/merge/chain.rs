@@ -4,8 +4,8 @@
 //! position at which the next page goes on. Pages that were read ahead for the sake of speed and did not fit are
 //! forgotten and asked for again.
 //!
-//! Where shares are taken one by one, a page with rows also ends where its share does. Shares that have no rows are passed
-//! over in the same page.
+//! Where shares are taken one by one, a page with rows also ends where its share does. Shares that have no rows are
+//! passed over in the same page.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

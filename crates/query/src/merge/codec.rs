@@ -7,9 +7,9 @@
 //! group      key | values | accumulators, each behind a byte for its kind
 //! ```
 //!
-//! Numbers are little-endian, lists stand behind a count (u32). Every count and length is checked against the bytes that
-//! are there before anything is made of it, and bytes that are no answer are `None`. The version is that of the frame in
-//! which the bytes travel.
+//! Numbers are little-endian, lists stand behind a count (u32). Every count and length is checked against the bytes
+//! that are there before anything is made of it, and bytes that are no answer are `None`. The version is that of the
+//! frame in which the bytes travel.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Queries whose first row can only be known when all shares have been read: aggregates, groups, distinct rows,
-//! distances. The rows behind the first page are kept for the next ones, where shares can keep rows; else every page computes
-//! the result again and leaves out what was delivered. Distinct rows alone can stop when a page is full; they are kept
-//! from the second page on.
+//! distances. The rows behind the first page are kept for the next ones, where shares can keep rows; else every page
+//! computes the result again and leaves out what was delivered. Distinct rows alone can stop when a page is full;
+//! they are kept from the second page on.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use orrery_sql::SqlError;
 
 use super::chain::Window;
 use super::share_rows::ShareRows;
-use super::{DRAIN_ROWS, EVERY_ROW, HeldRows, MergePosition, PageSize, Shares, drain};
+use super::{CachedRows, DRAIN_ROWS, EVERY_ROW, MergePosition, PageSize, Shares, drain};
 use crate::exec::{Execution, Flow, compare_keys};
 use crate::limits::ROW_OVERHEAD_BYTES;
 use crate::meter::Meter;
@@ -28,7 +28,7 @@ pub(super) struct Output {
     skip: u64,
     delivered: u64,
     /// Rows behind the page, from the first on, as many as can be kept.
-    behind: HeldRows,
+    behind: CachedRows,
     /// Whether it is worth collecting all of them; one tells that there is a next page.
     collects: bool,
     /// A row was refused because there was no room.
@@ -38,7 +38,7 @@ pub(super) struct Output {
 impl Output {
     /// `rows`: none yet.
     pub fn new(delivered: u64, rows: Rows, size: PageSize) -> Output {
-        let behind = HeldRows::default();
+        let behind = CachedRows::default();
         let collects = delivered > 0;
         Output { rows, size, skip: delivered, delivered, behind, collects, cut_off: false }
     }
@@ -72,18 +72,18 @@ impl Output {
         if behind.rows.is_empty() {
             return (rows, None);
         }
-        let held = match collects {
-            true => shares.keep(HeldRows { first: delivered, ends: !cut_off, ..behind }),
+        let cached = match collects {
+            true => shares.keep(CachedRows { first: delivered, ends: !cut_off, ..behind }),
             false => 0,
         };
-        (rows, Some(MergePosition::Whole { delivered, held }))
+        (rows, Some(MergePosition::Materialized { delivered, cached }))
     }
 }
 
 /// A page of rows that were kept; `None` where there is no such row.
 pub(super) fn hand_out(
-    kept: &HeldRows,
-    held: u64,
+    kept: &CachedRows,
+    cached: u64,
     delivered: u64,
     mut rows: Rows,
     size: PageSize,
@@ -97,7 +97,7 @@ pub(super) fn hand_out(
     }
     let delivered = delivered + rows.len() as u64;
     let more = rest.peek().is_some() || !kept.ends;
-    Some((rows, more.then_some(MergePosition::Whole { delivered, held })))
+    Some((rows, more.then_some(MergePosition::Materialized { delivered, cached })))
 }
 
 /// Drops duplicates and counts rows against TOP and OFFSET LIMIT on their way out.

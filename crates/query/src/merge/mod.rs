@@ -1,23 +1,23 @@
 //! Merging: the answers of several partitions become the answer of the query.
 //!
-//! Every partition in question runs the partial form of the compiled query (`crate::partial`) and answers with typed rows
-//! and groups; what comes back is put together here, for clients that have no query engine of their own. Partitions are read
-//! through [`Shares`], so nothing in this module knows where items are or how pages travel, and rows are bytes in whatever
-//! format the caller speaks.
+//! Every partition in question runs the partial form of the compiled query (`crate::partial`) and answers with typed
+//! rows and groups; what comes back is put together here, for clients that have no query engine of their own.
+//! Partitions are read through [`Shares`], so nothing in this module knows where items are or how pages travel, and
+//! rows are bytes in whatever format the caller speaks.
 //!
 //! | query | how | what a continuation remembers |
 //! |---|---|---|
-//! | filter, projection, JOIN, TOP, OFFSET LIMIT | one share after the other (`chain`) | the share, its own position, rows passed |
-//! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's place and share |
-//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`materialized`, `ranks`) | rows delivered, and where the others are kept |
+//! | filter, projection, JOIN, TOP, OFFSET LIMIT | one share after the other (`chain`) | share, its position, rows |
+//! | ORDER BY, also with DISTINCT of the same value | merge of sorted shares (`sorted`) | the last row's place, share |
+//! | aggregates, GROUP BY, DISTINCT, vectors, ranks | all shares first (`materialized`, `ranks`) | rows delivered |
 //!
 //! Rows come in the order in which one partition after the other would give them: shares that tie are taken in the
 //! order of the hash space, groups and distinct rows appear where they appeared first. What must be held is held
 //! within the budget of the request; a sorted merge holds one page of each share.
 
+mod cached_rows;
 mod chain;
 mod codec;
-mod held;
 mod materialized;
 mod ranks;
 mod share_rows;
@@ -35,8 +35,8 @@ use crate::output::{JsonText, RowFormat, Rows};
 use crate::plan::{Feature, Features, distinct_count, sorts_by_distance, sorts_what_it_selects};
 use crate::prepared::Prepared;
 
+pub use cached_rows::CachedRows;
 use chain::Window;
-pub use held::HeldRows;
 use materialized::{DistinctCount, DistinctRows, Groups, Output, SortedAtOnce};
 use ranks::Ranks;
 pub(crate) use ranks::{component_rows, word_counts};
@@ -81,13 +81,13 @@ pub trait Shares {
     fn used(&mut self, share: usize, page: &SharePage);
 
     /// Keeps rows of later pages under a number; 0 where nothing is kept.
-    fn keep(&mut self, _rows: HeldRows) -> u64 {
+    fn keep(&mut self, _rows: CachedRows) -> u64 {
         0
     }
 
     /// Rows that an earlier page has kept, if they are still there and the row after `delivered` is among them. They
     /// are all that the page is made of.
-    fn kept(&mut self, _number: u64, _delivered: u64) -> Result<Option<Arc<HeldRows>>, Self::Error> {
+    fn kept(&mut self, _number: u64, _delivered: u64) -> Result<Option<Arc<CachedRows>>, Self::Error> {
         Ok(None)
     }
 }
@@ -149,9 +149,9 @@ pub enum MergePosition {
     },
     Sorted(SortedPosition),
     /// After this many rows, which are kept under a number unless it is 0.
-    Whole {
+    Materialized {
         delivered: u64,
-        held: u64,
+        cached: u64,
     },
 }
 
@@ -280,7 +280,7 @@ impl<'q> Merged<'q> {
         match (&self.way, position) {
             (Way::Plan(Kind::Sorted(sorted)), MergePosition::Sorted(at)) => {
                 let delivered = at.passed.saturating_sub(sorted.window.offset);
-                Some(MergePosition::Whole { delivered, held: 0 })
+                Some(MergePosition::Materialized { delivered, cached: 0 })
             }
             _ => None,
         }
@@ -311,14 +311,14 @@ impl<'q> Merged<'q> {
             Way::Plan(Kind::Sorted(sorted)) => return sorted.page(shares, start, size),
             Way::Plan(kind) => kind,
         };
-        let (delivered, held) = match start {
+        let (delivered, cached) = match start {
             None => (0, 0),
-            Some(MergePosition::Whole { delivered, held }) => (delivered, held),
+            Some(MergePosition::Materialized { delivered, cached }) => (delivered, cached),
             Some(_) => return Err(MergeError::Foreign),
         };
-        if held != 0
-            && let Some(kept) = shares.kept(held, delivered)?
-            && let Some(page) = materialized::hand_out(&kept, held, delivered, shares.no_rows(), size)
+        if cached != 0
+            && let Some(kept) = shares.kept(cached, delivered)?
+            && let Some(page) = materialized::hand_out(&kept, cached, delivered, shares.no_rows(), size)
         {
             return Ok(page);
         }
@@ -339,8 +339,8 @@ impl<'q> Merged<'q> {
 /// Takes a page of a share; answers whether it wants another.
 type Visit<'v> = dyn FnMut(usize, ShareRows) -> Result<bool, SqlError> + 'v;
 
-/// Hands every page of every share to `visit`, in order, until it wants no more. The first pages, of so many rows, of as many
-/// shares as may run at once are asked for together.
+/// Hands every page of every share to `visit`, in order, until it wants no more. The first pages, of so many rows, of
+/// as many shares as may run at once are asked for together.
 fn drain<S: Shares>(
     query: &Arc<Prepared>,
     first_rows: usize,

@@ -18,7 +18,8 @@ pub struct ShareRows {
     pub rows: Rows,
     /// Whether to keep what only a merge needs.
     pub(super) partial: bool,
-    /// Sort keys of all rows, one row's after the other's; and the number of its item, with how many rows of it there were.
+    /// Sort keys of all rows, one row's after the other's; and the number of its item, with how many rows of it there
+    /// were.
     pub(super) keys: Vec<Value>,
     pub(super) places: Vec<(u64, u64)>,
     pub(super) marks: Rows,

@@ -1,9 +1,9 @@
 //! ORDER BY over several shares: each hands out its rows sorted, and the merge always takes the first of all.
 //!
 //! The next page goes on after the last row that was taken, by its keys and not by counting, so rows that come or go
-//! in between move nothing else. Rows of equal keys come in the order of their shares and in a share by the numbers of
-//! their items, so every share knows exactly where to go on: those before the last row's share behind all rows of these keys,
-//! those after it before all of them, and the share itself behind the row.
+//! in between move nothing else. Rows of equal keys come in the order of their shares and in a share by the numbers
+//! of their items, so every share knows exactly where to go on: those before the last row's share behind all rows of
+//! these keys, those after it before all of them, and the share itself behind the row.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Sorted {
                 (Some(at), passed, 0)
             }
             // What a client remembers whose continuations must be short.
-            Some(MergePosition::Whole { delivered, .. }) => (None, 0, delivered),
+            Some(MergePosition::Materialized { delivered, .. }) => (None, 0, delivered),
             // The shares have taken over one that was read partly, and know where they begin.
             Some(MergePosition::Chain { share: 0, passed, .. }) => (None, passed, 0),
             Some(_) => return Err(MergeError::Foreign),
@@ -145,8 +145,8 @@ impl Sorted {
 }
 
 impl Sorted {
-    /// How many rows to ask a share for: what is even, and some more, since none is as the others. Whoever has more of the
-    /// first rows than that is asked again.
+    /// How many rows to ask a share for: what is even, and some more, since none is as the others. Whoever has more
+    /// of the first rows than that is asked again.
     fn share_rows(&self, passed: u64, skip: u64, size: PageSize, shares: usize) -> usize {
         let left = self.window.end.map_or(u64::MAX, |end| end.saturating_sub(passed));
         let skipped = self.window.offset.saturating_sub(passed).saturating_add(skip);

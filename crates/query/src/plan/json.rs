@@ -32,8 +32,8 @@ impl QueryPlan {
     }
 }
 
-/// Weights with a decimal point, also whole ones: the Java SDK takes nothing else for a weight. Quotes inside strings are
-/// escaped, so the member's name stands in the text once.
+/// Weights with a decimal point, also whole ones: the Java SDK takes nothing else for a weight. Quotes inside strings
+/// are escaped, so the member's name stands in the text once.
 fn with_decimal_weights(text: String, weights: &[f64]) -> String {
     let mut plain = Vec::new();
     list(weights, |weight| Value::Number(Number::Double(*weight))).write_json(&mut plain, NumberStyle::Query);

@@ -106,8 +106,8 @@ pub fn counts_distinct_rows(query: &Query) -> bool {
     rewrite::distinct_count(query).is_some()
 }
 
-/// Whether [`plan`] would let a query pass that comes without a plan, because the rows of the partitions are its rows. Much
-/// cheaper than the plan, and true of most queries.
+/// Whether [`plan`] would let a query pass that comes without a plan, because the rows of the partitions are its
+/// rows. Much cheaper than the plan, and true of most queries.
 pub fn is_served_as_it_is(query: &Query, prepared: &Prepared) -> bool {
     prepared.needs().is_concatenable() && prepared.merge_refusal().is_none() && !counts_distinct_rows(query)
 }

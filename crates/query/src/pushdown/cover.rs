@@ -1,8 +1,9 @@
 //! Queries that the entries of one place answer, without any item.
 //!
-//! `SELECT VALUE SUM(c.n) FROM c WHERE c.n > 5` reads nothing but `/n`, so the values of its entries are enough. The query is
-//! rewritten to read the value from the slot of the item, and the entries' values are pushed instead of items. Items in which
-//! the place is undefined have no entry; only queries to which such items add nothing are covered.
+//! `SELECT VALUE SUM(c.n) FROM c WHERE c.n > 5` reads nothing but `/n`, so the values of its entries are enough. The
+//! query is rewritten to read the value from the slot of the item, and the entries' values are pushed instead of
+//! items. Items in which the place is undefined have no entry; only queries to which such items add nothing are
+//! covered.
 
 use std::rc::Rc;
 

@@ -26,8 +26,9 @@ pub(super) fn any(parts: Vec<Filter>) -> Vec<Filter> {
     .unwrap_or_default()
 }
 
-/// The parts of an AND; `None` when scans of one place exclude each other. A scan has at most one check, so a second one
-/// stays a scan of its own. Two elements of an array may satisfy two conditions, so places inside arrays stay apart.
+/// The parts of an AND; `None` when scans of one place exclude each other. A scan has at most one check, so a second
+/// one stays a scan of its own. Two elements of an array may satisfy two conditions, so places inside arrays stay
+/// apart.
 pub(super) fn all(parts: Vec<Filter>) -> Option<Vec<Filter>> {
     let joins = join(
         &parts,

@@ -1,17 +1,20 @@
 //! What of a query can be pushed down to an index: which entries it can be answered from. It reads none itself.
 //!
-//! [`Prepared::filter`] turns WHERE (and the conditions of joins) into a [`Filter`]: ranges of values at places in the item,
-//! joined by AND and OR. It promises one thing: *every item that passes the query's own filter is among those it describes*.
-//! Where it describes exactly those it says so, and then nothing needs to be loaded to count them. What a filter cannot
-//! say (two paths compared with each other, scripts, conditions that hold where a path is missing) is `Everything`, never a guess.
+//! [`Prepared::filter`] turns WHERE (and the conditions of joins) into a [`Filter`]: ranges of values at places in
+//! the item, joined by AND and OR. It promises one thing: *every item that passes the query's own filter is among
+//! those it describes*. Where it describes exactly those it says so, and then nothing needs to be loaded to count
+//! them. What a filter cannot say (two paths compared with each other, scripts, conditions that hold where a path is
+//! missing) is `Everything`, never a guess.
 //!
 //! `c.city = 'x' AND c.n >= 5 AND c.n < 7 AND LENGTH(c.text) > 9` becomes: the entry `'x'` of `/city`, and the
 //! entries from 5 to below 7 of `/n`, and those entries of `/text` that a check lets through.
 //!
-//! Conditions that a spatial or full-text index knows about are a [`Search`], which also says what to do without that index.
+//! Conditions that a spatial or full-text index knows about are a [`Search`], which also says what to do without that
+//! index.
 //!
-//! Entries exist only where a path is defined. Undefined makes comparisons undefined, so most conditions cannot hold there;
-//! those that can (`NOT IS_DEFINED(c.x)`, `(c.x ?? 1) = 1`) are tried on undefined once, while planning, and are then left alone.
+//! Entries exist only where a path is defined. Undefined makes comparisons undefined, so most conditions cannot hold
+//! there; those that can (`NOT IS_DEFINED(c.x)`, `(c.x ?? 1) = 1`) are tried on undefined once, while planning, and
+//! are then left alone.
 
 mod cover;
 mod merge;

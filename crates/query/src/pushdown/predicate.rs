@@ -1,7 +1,8 @@
 //! One condition, as entries of the index.
 //!
-//! A condition is true, false or undefined. `filter(node, true)` describes the items for which it is true, `filter(node, false)`
-//! those for which it is *false*: that is how NOT is read, because neither holds where it is undefined.
+//! A condition is true, false or undefined. `filter(node, true)` describes the items for which it is true,
+//! `filter(node, false)` those for which it is *false*: that is how NOT is read, because neither holds where it is
+//! undefined.
 
 use std::rc::Rc;
 

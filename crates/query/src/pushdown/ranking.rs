@@ -1,9 +1,9 @@
-//! Queries that a search index answers more than the filter of: the best texts for some terms, how common terms are, and the
-//! nearest vectors.
+//! Queries that a search index answers more than the filter of: the best texts for some terms, how common terms are,
+//! and the nearest vectors.
 //!
-//! Clients rank over several partitions with two kinds of queries. One asks for statistics,
-//! `SELECT COUNT(1), SUM(_FullTextWordCount(c.text)), COUNTIF(FullTextContains(c.text, "swim")) … FROM c`, the other for the best
-//! items given those: `SELECT TOP 120 … FROM c ORDER BY _FullTextScore(c.text, ["swim"], 100, 5000, [3]) DESC`.
+//! Clients rank over several partitions with two kinds of queries. One asks for statistics, `SELECT COUNT(1),
+//! SUM(_FullTextWordCount(c.text)), COUNTIF(FullTextContains(c.text, "swim")) … FROM c`, the other for the best items
+//! given those: `SELECT TOP 120 … FROM c ORDER BY _FullTextScore(c.text, ["swim"], 100, 5000, [3]) DESC`.
 
 use orrery_model::Value;
 
@@ -25,8 +25,8 @@ use crate::rank::Component;
 pub enum Ranking {
     /// By the score of the text at a place, highest first.
     Text { place: Place, scorer: Scorer },
-    /// By how alike the vector at a place is to another, the nearest first. What cannot be compared comes before all others,
-    /// or after them.
+    /// By how alike the vector at a place is to another, the nearest first. What cannot be compared comes before all
+    /// others, or after them.
     Vector { place: Place, wanted: Nearest, undefined_first: bool },
 }
 

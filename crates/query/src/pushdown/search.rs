@@ -1,7 +1,7 @@
 //! Conditions that indexes of their own answer: how shapes lie to each other, which words stand in a text.
 //!
-//! `ST_DISTANCE(c.place, @here) < 500` looks for shapes around `@here`. Which cells that means depends on the index, so a
-//! search only says what is looked for; whoever knows the index asks for the cells.
+//! `ST_DISTANCE(c.place, @here) < 500` looks for shapes around `@here`. Which cells that means depends on the index,
+//! so a search only says what is looked for; whoever knows the index asks for the cells.
 
 use std::fmt;
 

@@ -27,8 +27,8 @@ impl ApiListen {
         }
     }
 
-    /// The addresses, where `listen` are those of the port that all share. Whoever lets the system choose that one, as tests
-    /// do, has it choose this one too.
+    /// The addresses, where `listen` are those of the port that all share. Whoever lets the system choose that one,
+    /// as tests do, has it choose this one too.
     pub fn addresses(&self, usual_port: u16, listen: &[SocketAddr]) -> Vec<SocketAddr> {
         match self {
             ApiListen::Off => Vec::new(),

@@ -1,9 +1,9 @@
 //! What the server is told: one table of settings, four places to give them, one result.
 //!
-//! A setting has one name everywhere: `--data-dir`, `ORRERY_DATA_DIR`, `data-dir = "…"` in the TOML file. The table in
-//! [`settings`] says for each name what it means, its default, and how its text becomes a field of [`Config`]; flags,
-//! environment, file, help text and documentation are all made from it. [`resolve`] takes what each place gave and picks
-//! per setting: flag, then environment, then file, then default.
+//! A setting has one name everywhere: `--data-dir`, `ORRERY_DATA_DIR`, `data-dir = "…"` in the TOML file. The table
+//! in [`settings`] says for each name what it means, its default, and how its text becomes a field of [`Config`];
+//! flags, environment, file, help text and documentation are all made from it. [`resolve`] takes what each place gave
+//! and picks per setting: flag, then environment, then file, then default.
 //!
 //! ```text
 //! flag --durability relaxed   env ORRERY_DURABILITY=strict   file consistency = "strong"
@@ -13,6 +13,7 @@
 //! Deliberately missing: reloading while running, and settings that only one of the places understands.
 
 mod api_listen;
+mod defaults;
 pub mod file;
 pub mod settings;
 pub mod values;
@@ -24,9 +25,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use api_listen::ApiListen;
+pub use defaults::defaults;
 pub use settings::{SETTINGS, Setting};
 
 use orrery_api_gremlin::Results;
+use orrery_api_mongo::{AuthMode, ServerVersion};
 use orrery_api_nosql::CrossPartition;
 pub use orrery_api_nosql::EMULATOR_KEY;
 use orrery_api_table::DialectChoice;
@@ -45,9 +48,16 @@ pub struct Config {
     pub table_dialect: DialectChoice,
     pub gremlin_listen: ApiListen,
     pub gremlin_results: Results,
+    pub mongo_listen: ApiListen,
+    pub mongo_auth: AuthMode,
+    pub mongo_version: ServerVersion,
     pub data_dir: PathBuf,
     /// In memory; gone when the process ends.
     pub ephemeral: bool,
+    /// A dump of an account to begin with.
+    pub import: Option<PathBuf>,
+    /// Where to leave a dump at the end.
+    pub export_on_exit: Option<PathBuf>,
     pub keys: Keys,
     pub partition_throughput_limit: u32,
     pub partition_size_limit_bytes: u64,
@@ -60,6 +70,10 @@ pub struct Config {
     pub serverless: bool,
     /// A file of fault rules that are in force from the start.
     pub faults: Option<PathBuf>,
+    /// Whether the clock can be moved and the account emptied.
+    pub test_controls: bool,
+    /// Where requests are written down.
+    pub record: Option<PathBuf>,
     pub cache_size_bytes: u64,
     /// What the process may take in memory; of what caches and store leave, requests take theirs.
     pub memory_limit_bytes: u64,
@@ -67,6 +81,7 @@ pub struct Config {
     pub query_page_time: Duration,
     pub script_timeout: Duration,
     pub script_memory_bytes: u64,
+    pub gremlin_memory_bytes: u64,
     pub durability: Durability,
     pub consistency: ConsistencyLevel,
     pub cross_partition_queries: CrossPartition,
@@ -193,7 +208,7 @@ pub struct ConfigError(pub String);
 
 /// Picks each setting from the strongest place that gave it, and checks the whole.
 pub fn resolve(flags: &Given, environment: &Given, file: &Given) -> Result<Config, ConfigError> {
-    let mut config = settings::defaults();
+    let mut config = defaults();
     let mut sources = BTreeMap::new();
     for setting in SETTINGS {
         let places = [(Source::Flag, flags), (Source::Environment, environment), (Source::File, file)];
@@ -257,6 +272,15 @@ fn check_whole(config: &Config, sources: &BTreeMap<&str, Source>) -> Result<(), 
     if sources.contains_key("memory-limit") || sources.contains_key("cache-size") {
         memory::check(config).map_err(ConfigError)?;
     }
+    if config.mongo_auth == AuthMode::Off
+        && let Some((flag, open)) =
+            listened(config).into_iter().find(|(_, address)| !address.ip().is_loopback())
+    {
+        return Err(ConfigError(format!(
+            "--mongo-auth off lets everybody in who reaches the server, and --{flag} {open} is not only this machine: listen on \
+             loopback addresses, or leave --mongo-auth required"
+        )));
+    }
     if config.keys.well_known()
         && let Some((flag, open)) =
             listened(config).into_iter().find(|(_, address)| !address.ip().is_loopback())
@@ -281,6 +305,7 @@ fn listened(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let mut all: Vec<_> = config.listen.iter().map(|address| ("listen", *address)).collect();
     all.extend(own("table-listen", &config.table_listen));
     all.extend(own("gremlin-listen", &config.gremlin_listen));
+    all.extend(own("mongo-listen", &config.mongo_listen));
     all
 }
 

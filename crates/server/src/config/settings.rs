@@ -3,27 +3,22 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use orrery_api_gremlin::Results;
+use orrery_api_mongo::{AuthMode, ServerVersion};
 use orrery_api_nosql::CrossPartition;
 use orrery_api_table::DialectChoice;
 use orrery_engine::{ConsistencyLevel, Durability};
 
-use super::values::{address, choice, duration, key, number, size_bytes, switch};
-use super::{
-    ApiListen, Config, EMULATOR_KEY, ENVIRONMENT_PREFIX, Keys, LogConfig, LogFormat, LogRequests, PortalMode,
-    Source, TlsMode,
-};
-
-use crate::memory;
+use super::values::{address, choice, duration, host_name, key, number, size_bytes, switch};
+use super::{ApiListen, Config, ENVIRONMENT_PREFIX, LogFormat, LogRequests, PortalMode, Source, TlsMode};
 
 pub struct Setting {
     /// As in `--name` and in the file.
     pub name: &'static str,
     /// What stands for the value in the help; empty for a switch.
     pub value: &'static str,
-    /// Shown in the help; the effective default is in [`defaults`], and a test compares them.
+    /// Shown in the help; the effective default is in `defaults`, and a test compares them.
     pub default: &'static str,
     /// May be given several times (or with commas).
     pub repeats: bool,
@@ -112,6 +107,15 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| put(&mut config.gremlin_listen, ApiListen::parse(texts)),
     },
     Setting {
+        name: "mongo-listen",
+        value: "ADDR|off",
+        default: "port 10255 beside the first --listen",
+        repeats: true,
+        group: PLACE,
+        help: "Address of the MongoDB API's own port; on the shared one it is known by its first bytes; may be repeated",
+        set: |config, texts| put(&mut config.mongo_listen, ApiListen::parse(texts)),
+    },
+    Setting {
         name: "data-dir",
         value: "DIR",
         default: "$XDG_DATA_HOME/orrery, else ~/.local/share/orrery, else ./orrery-data",
@@ -135,6 +139,24 @@ pub const SETTINGS: &[Setting] = &[
         group: PLACE,
         help: "Keep everything in memory and nothing on disk; gone when the server stops",
         set: |config, texts| put(&mut config.ephemeral, switch(last(texts)?)),
+    },
+    Setting {
+        name: "import",
+        value: "DIR",
+        default: "",
+        repeats: false,
+        group: PLACE,
+        help: "Load the account in this directory before the first request, see `orrery export --all`; nothing if there is none yet",
+        set: |config, texts| put(&mut config.import, Ok(Some(PathBuf::from(last(texts)?)))),
+    },
+    Setting {
+        name: "export-on-exit",
+        value: "DIR",
+        default: "",
+        repeats: false,
+        group: PLACE,
+        help: "Write the account to this directory when the server is told to stop; may be the one of --import",
+        set: |config, texts| put(&mut config.export_on_exit, Ok(Some(PathBuf::from(last(texts)?)))),
     },
     Setting {
         name: "durability",
@@ -361,6 +383,24 @@ pub const SETTINGS: &[Setting] = &[
         set: |config, texts| put(&mut config.faults, Ok(Some(PathBuf::from(last(texts)?)))),
     },
     Setting {
+        name: "test-controls",
+        value: "on|off",
+        default: "off",
+        repeats: false,
+        group: LIMITS,
+        help: "on: tests may move the server's clock and empty the account; see `orrery clock` and `orrery reset`",
+        set: |config, texts| put(&mut config.test_controls, choice(last(texts)?, &ON_OFF)),
+    },
+    Setting {
+        name: "record",
+        value: "FILE",
+        default: "",
+        repeats: false,
+        group: LIMITS,
+        help: "Append every request about items to this file, with bodies and charges, for `orrery advise`",
+        set: |config, texts| put(&mut config.record, Ok(Some(PathBuf::from(last(texts)?)))),
+    },
+    Setting {
         name: "consistency",
         value: "LEVEL",
         default: "session",
@@ -420,6 +460,29 @@ pub const SETTINGS: &[Setting] = &[
                 choice(last(texts)?, &[("cosmos", Results::Cosmos), ("typed", Results::Typed)]),
             )
         },
+    },
+    Setting {
+        name: "mongo-auth",
+        value: "HOW",
+        default: "required",
+        repeats: false,
+        group: LIMITS,
+        help: "Whether clients of the MongoDB API must log in: required: with the account's name and a key, or as a user; off: not at all, on loopback only",
+        set: |config, texts| {
+            put(
+                &mut config.mongo_auth,
+                choice(last(texts)?, &[("required", AuthMode::Required), ("off", AuthMode::Off)]),
+            )
+        },
+    },
+    Setting {
+        name: "mongo-version",
+        value: "N",
+        default: "7.0",
+        repeats: false,
+        group: LIMITS,
+        help: "The release of MongoDB that drivers take the server for: 4.2, 5.0, 6.0, 7.0 or 8.0",
+        set: |config, texts| put(&mut config.mongo_version, choice(last(texts)?, &ServerVersion::ALL)),
     },
     Setting {
         name: "table-dialect",
@@ -502,6 +565,15 @@ pub const SETTINGS: &[Setting] = &[
         group: RESOURCES,
         help: "Memory that one running script may take",
         set: |config, texts| put(&mut config.script_memory_bytes, size_bytes(last(texts)?)),
+    },
+    Setting {
+        name: "gremlin-memory",
+        value: "BYTES",
+        default: "256MB",
+        repeats: false,
+        group: RESOURCES,
+        help: "Memory that one traversal of a graph may take, out of --memory-limit",
+        set: |config, texts| put(&mut config.gremlin_memory_bytes, size_bytes(last(texts)?)),
     },
     Setting {
         name: "workers",
@@ -613,68 +685,6 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// What holds when nobody says anything.
-pub fn defaults() -> Config {
-    Config {
-        listen: vec![([127, 0, 0, 1], 8081).into()],
-        table_listen: ApiListen::default(),
-        table_dialect: DialectChoice::default(),
-        gremlin_listen: ApiListen::default(),
-        gremlin_results: Results::default(),
-        data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
-        ephemeral: false,
-        keys: Keys {
-            primary: EMULATOR_KEY.into(),
-            secondary: None,
-            readonly: None,
-            secondary_readonly: None,
-        },
-        partition_throughput_limit: 10_000,
-        partition_size_limit_bytes: 50_000_000_000,
-        logical_partition_size_limit_bytes: 20_000_000_000,
-        cache_size_bytes: memory::cache_default_bytes(memory::limit_default_bytes()),
-        memory_limit_bytes: memory::limit_default_bytes(),
-        query_page_time: Duration::from_secs(5),
-        script_timeout: Duration::from_secs(5),
-        script_memory_bytes: 64_000_000,
-        durability: Durability::Strict,
-        consistency: ConsistencyLevel::Session,
-        cross_partition_queries: CrossPartition::Sdk,
-        direct_mode: true,
-        faults: None,
-        throttling: false,
-        burst: false,
-        serverless: false,
-        allowed_hosts: Vec::new(),
-        metrics_auth: false,
-        portal: PortalMode::On,
-        account_name: "orrery".into(),
-        region: "Local".into(),
-        tls: TlsMode::Optional,
-        tls_names: Vec::new(),
-        tls_files: None,
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
-        connections_max: 10_000,
-        request_timeout: Duration::from_secs(60),
-        idle_timeout: Duration::from_secs(600),
-        shutdown_timeout: Duration::from_secs(10),
-        log: LogConfig {
-            format: LogFormat::Text,
-            level: "info".into(),
-            requests: LogRequests::On,
-            requests_rate_max: 1000,
-        },
-    }
-}
-
-/// The platform's usual place for a user's data; a process without a home (some containers) gets a directory beside it.
-pub fn default_data_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
-    let absolute = |name: &str| variable(name).filter(|path| path.is_absolute());
-    absolute("XDG_DATA_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
-        .map_or_else(|| PathBuf::from("orrery-data"), |base| base.join("orrery"))
-}
-
 fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
     *field = value?;
     Ok(())
@@ -686,15 +696,4 @@ fn last(texts: &[String]) -> Result<&str, String> {
 
 fn tls_files(config: &mut Config) -> &mut (PathBuf, PathBuf) {
     config.tls_files.get_or_insert_default()
-}
-
-fn host_name(text: &str) -> bool {
-    const HOST_NAME_BYTES_MAX: usize = 253;
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    let host = text.strip_prefix("*.").unwrap_or(text);
-    text.parse::<std::net::IpAddr>().is_ok()
-        || (!host.is_empty()
-            && text.len() <= HOST_NAME_BYTES_MAX
-            && host.chars().all(plain)
-            && !host.starts_with('.'))
 }

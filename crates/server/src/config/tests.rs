@@ -25,6 +25,9 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("table-listen", ["127.0.0.1:1", "off", "127.0.0.1:3"], |c| match &c.table_listen { ApiListen::At(at) => at[0].to_string(), other => format!("{other:?}").to_lowercase() }),
         ("gremlin-listen", ["127.0.0.1:1", "off", "127.0.0.1:3"], |c| match &c.gremlin_listen { ApiListen::At(at) => at[0].to_string(), other => format!("{other:?}").to_lowercase() }),
         ("gremlin-results", ["cosmos", "typed", "cosmos"], |c| format!("{:?}", c.gremlin_results).to_lowercase()),
+        ("mongo-listen", ["127.0.0.1:1", "off", "127.0.0.1:3"], |c| match &c.mongo_listen { ApiListen::At(at) => at[0].to_string(), other => format!("{other:?}").to_lowercase() }),
+        ("mongo-auth", ["off", "required", "off"], |c| format!("{:?}", c.mongo_auth).to_lowercase()),
+        ("mongo-version", ["5.0", "8.0", "6.0"], |c| c.mongo_version.feature()),
         ("table-dialect", ["cosmos", "storage", "auto"], |c| format!("{:?}", c.table_dialect).to_lowercase()),
         ("data-dir", ["/a", "/b", "/c"], |c| c.data_dir.display().to_string()),
         ("ephemeral", ["true", "false", "true"], |c| c.ephemeral.to_string()),
@@ -42,12 +45,17 @@ fn flag_beats_environment_beats_file_beats_default() {
         ("query-page-time", ["1s", "2s", "3s"], |c| format!("{}s", c.query_page_time.as_secs())),
         ("script-timeout", ["1s", "2s", "3s"], |c| format!("{}s", c.script_timeout.as_secs())),
         ("script-memory", ["1000", "2000", "3000"], |c| c.script_memory_bytes.to_string()),
+        ("gremlin-memory", ["1000", "2000", "3000"], |c| c.gremlin_memory_bytes.to_string()),
         ("memory-limit", ["1000000000", "2000000000", "3000000000"], |c| c.memory_limit_bytes.to_string()),
         ("cache-size", ["1000", "2000", "3000"], |c| c.cache_size_bytes.to_string()),
         ("logical-partition-size-limit", ["1000", "2000", "3000"], |c| c.logical_partition_size_limit_bytes.to_string()),
         ("direct-mode", ["off", "on", "off"], |c| if c.direct_mode { "on" } else { "off" }.into()),
         ("cross-partition-queries", ["server", "sdk", "server"], |c| format!("{:?}", c.cross_partition_queries).to_lowercase()),
         ("throttling", ["on", "off", "on"], |c| if c.throttling { "on" } else { "off" }.to_string()),
+        ("import", ["/a", "/b", "/c"], |c| c.import.as_ref().unwrap().display().to_string()),
+        ("export-on-exit", ["/a", "/b", "/c"], |c| c.export_on_exit.as_ref().unwrap().display().to_string()),
+        ("record", ["/a", "/b", "/c"], |c| c.record.as_ref().unwrap().display().to_string()),
+        ("test-controls", ["on", "off", "on"], |c| if c.test_controls { "on" } else { "off" }.to_string()),
         ("faults", ["/a", "/b", "/c"], |c| c.faults.as_ref().unwrap().display().to_string()),
         ("burst", ["on", "off", "on"], |c| if c.burst { "on" } else { "off" }.to_string()),
         ("capacity", ["serverless", "provisioned", "serverless"], |c| if c.serverless { "serverless" } else { "provisioned" }.to_string()),
@@ -82,19 +90,19 @@ fn flag_beats_environment_beats_file_beats_default() {
         assert_eq!(show(&resolve(&none, &none, &t).unwrap()), file, "{name} by file");
     }
     let mut untouched = resolve(&none, &none, &none).unwrap();
-    untouched.data_dir.clone_from(&settings::defaults().data_dir);
-    assert_eq!(untouched, settings::defaults());
+    untouched.data_dir.clone_from(&defaults().data_dir);
+    assert_eq!(untouched, defaults());
 }
 
 #[test]
 fn the_defaults_shown_in_the_help_are_the_defaults() {
     for setting in SETTINGS {
-        let mut config = settings::defaults();
+        let mut config = defaults();
         if setting.default.is_empty() || (setting.set)(&mut config, &[setting.default.to_owned()]).is_err() {
             continue; // A sentence, not a value.
         }
         if setting.name != "data-dir" && !setting.name.starts_with("tls-") {
-            assert_eq!(config, settings::defaults(), "{}", setting.name);
+            assert_eq!(config, defaults(), "{}", setting.name);
         }
     }
 }
@@ -182,7 +190,7 @@ fn a_file_takes_texts_numbers_switches_and_lists() {
 #[test]
 fn the_data_directory_follows_the_platform() {
     let with = |xdg: Option<&str>, home: Option<&str>| {
-        settings::default_data_dir(|name| if name == "HOME" { home } else { xdg }.map(PathBuf::from))
+        super::defaults::default_data_dir(|name| if name == "HOME" { home } else { xdg }.map(PathBuf::from))
     };
     assert_eq!(with(Some("/x"), Some("/h")), PathBuf::from("/x/orrery"));
     assert_eq!(with(Some("relative"), Some("/h")), PathBuf::from("/h/.local/share/orrery"));
@@ -191,5 +199,5 @@ fn the_data_directory_follows_the_platform() {
 
 #[test]
 fn keys_do_not_reach_debug_output() {
-    assert_eq!(format!("{:?}", settings::defaults().keys), "Keys(well_known: true)");
+    assert_eq!(format!("{:?}", defaults().keys), "Keys(well_known: true)");
 }

@@ -1,4 +1,5 @@
-//! How the text of a setting becomes a value: sizes, durations, addresses, keys, choices. Every refusal says what is allowed.
+//! How the text of a setting becomes a value: sizes, durations, addresses, keys, choices. Every refusal says what is
+//! allowed.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -138,6 +139,18 @@ fn edit_distance(left: &[u8], right: &[u8]) -> usize {
         }
     }
     row[right.len()]
+}
+
+/// Whether a text names a host: an address, a name, or `*.` and a name.
+pub fn host_name(text: &str) -> bool {
+    const HOST_NAME_BYTES_MAX: usize = 253;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    text.parse::<std::net::IpAddr>().is_ok()
+        || (!host.is_empty()
+            && text.len() <= HOST_NAME_BYTES_MAX
+            && host.chars().all(plain)
+            && !host.starts_with('.'))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use orrery_api::{
 };
 use orrery_budget::MemoryPool;
 use orrery_server::api::{Apis, Backend};
-use orrery_server::config::{Config, settings};
+use orrery_server::config::{Config, defaults};
 use orrery_server::log::LogSink;
 use orrery_server::metrics::StoreFigures;
 use orrery_server::server::{Bound, Server};
@@ -29,8 +29,9 @@ use tokio::sync::oneshot;
 
 pub const BODY_BYTES_MAX: usize = 100_000;
 
-/// Answers with the body; `/slow` after a while, `/busy` when the client has gone, `/never` not at all, `/panic` with a defect,
-/// `/where` with the connection, `/large` with four megabytes. Knows nobody who sends `authorization: wrong`.
+/// Answers with the body; `/slow` after a while, `/busy` when the client has gone, `/never` not at all, `/panic` with
+/// a defect, `/where` with the connection, `/large` with four megabytes. Knows nobody who sends `authorization:
+/// wrong`.
 struct Echo;
 
 impl HttpApi for Echo {
@@ -105,8 +106,8 @@ impl HttpApi for Shout {
     }
 }
 
-/// A protocol of lines on a connection of its own: begins with `LINES`, answers each line backwards, and says goodbye when
-/// the server ends. A line `loss` is answered with a status of 500.
+/// A protocol of lines on a connection of its own: begins with `LINES`, answers each line backwards, and says goodbye
+/// when the server ends. A line `loss` is answered with a status of 500.
 struct Lines;
 
 impl StreamApi for Lines {
@@ -213,7 +214,7 @@ impl Running {
     /// A server whose requests share this much memory.
     pub fn with_memory(pool_bytes: usize, change: impl FnOnce(&mut Config)) -> Running {
         let pool = MemoryPool::new(pool_bytes);
-        let mut config = settings::defaults();
+        let mut config = defaults();
         config.listen = vec!["127.0.0.1:0".parse().unwrap()];
         config.ephemeral = true;
         change(&mut config);

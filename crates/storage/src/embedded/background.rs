@@ -1,13 +1,13 @@
-//! Work beside the committer: flushing sealed memtables, compaction, and tidying up and merging when the store has become
-//! idle.
+//! Work beside the committer: flushing sealed memtables, compaction, and tidying up and merging when the store has
+//! become idle.
 //!
 //! One flusher and two compactors (the index has one to itself, as it has most of the rows). Each sleeps until there is
 //! something to do. Whatever they finish raises `generation`, so that the committer, when it waits because the trees
 //! have fallen behind, looks again; and wakes the committer to publish once more, because readers find the new version
 //! of a tree only through a newer sequence number.
 //!
-//! An error or panic in any of them stops the store's writes: the tree may be in a state that nobody has thought of. Damaged
-//! tables are not such an error (`damage`).
+//! An error or panic in any of them stops the store's writes: the tree may be in a state that nobody has thought of.
+//! Damaged tables are not such an error (`damage`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +29,8 @@ const COMPACTORS: [&[Table]; 2] = [&[Table::Index], &[Table::Items, Table::Feed]
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 /// ... and this often while open snapshots hold old versions.
 const TIDY_INTERVAL_HELD: Duration = Duration::from_secs(5);
-/// A tree of at most this size is merged at once when the store has become idle; a larger one, of which much would be written
-/// again for little, when it stays idle.
+/// A tree of at most this size is merged at once when the store has become idle; a larger one, of which much would be
+/// written again for little, when it stays idle.
 const MERGED_AT_ONCE_BYTES: u64 = 128 * 1024 * 1024;
 /// How often memtables are sealed on a full disk.
 const SEAL_INTERVAL: Duration = Duration::from_secs(3);
@@ -201,8 +201,8 @@ fn run_flusher(core: &Core) {
     }
 }
 
-/// On a full disk, room comes back when deletions are in tables and those are merged with what they delete. They are so small
-/// that a memtable would not be full of them for long.
+/// On a full disk, room comes back when deletions are in tables and those are merged with what they delete. They are
+/// so small that a memtable would not be full of them for long.
 fn seal_deletions(core: &Core, sealed: &mut Option<(Instant, u64)>) {
     let commits = core.counters.commits.load(Ordering::Relaxed);
     if sealed.is_none_or(|(time, at)| at != commits && time.elapsed() >= SEAL_INTERVAL) {
@@ -273,9 +273,9 @@ fn tidy_up(core: &Core, quiet: &mut Quiet) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// After a burst of writes the first level may hold nearly as many runs as it takes to start a compaction, and every scan
-/// reads all of them, with all the versions that they hold of one item. A store that has nothing else to do merges them.
-/// True when some are left for later.
+/// After a burst of writes the first level may hold nearly as many runs as it takes to start a compaction, and every
+/// scan reads all of them, with all the versions that they hold of one item. A store that has nothing else to do
+/// merges them. True when some are left for later.
 fn merge_runs(core: &Core, idle: Duration) -> bool {
     let bytes_max = if idle < MERGED_AFTER { MERGED_AT_ONCE_BYTES } else { u64::MAX };
     let mut left = false;

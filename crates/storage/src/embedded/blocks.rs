@@ -1,9 +1,9 @@
 //! Reading table files block by block, past what is damaged.
 //!
-//! A table file is data blocks in the order of their keys, then an index, a filter and metadata, then a table of contents. Every block
-//! begins with the same four bytes and has checksums of its header and of its content, so it can be found and believed
-//! without any of the others: where a block does not read, the search goes on at the next one that does. What lies between
-//! is a gap, and the keys before and after it say what it may have held.
+//! A table file is data blocks in the order of their keys, then an index, a filter and metadata, then a table of
+//! contents. Every block begins with the same four bytes and has checksums of its header and of its content, so it
+//! can be found and believed without any of the others: where a block does not read, the search goes on at the next
+//! one that does. What lies between is a gap, and the keys before and after it say what it may have held.
 
 use std::fs::File;
 use std::io::Write;
@@ -75,7 +75,8 @@ impl TableFile {
                 }
             }
         }
-        // Behind the rows there is more than blocks: only what is known to be one counts. Opening the table has checked the rest.
+        // Behind the rows there is more than blocks: only what is known to be one counts. Opening the table has
+        // checked the rest.
         let (rows_end, others) = match &opened {
             Ok(table) => {
                 let regions = &table.regions;

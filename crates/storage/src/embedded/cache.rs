@@ -1,20 +1,21 @@
 //! Items that were read lately, one by one, so that a point read finds its item without looking through memtables and
 //! blocks of tables.
 //!
-//! Blocks hold several items each, of which one may be in demand; here the memory goes to the items themselves, and what
-//! is asked for once makes room first (the policy is that of `quick_cache`, close to S3-FIFO). Scans neither look here nor
-//! leave anything behind.
+//! Blocks hold several items each, of which one may be in demand; here the memory goes to the items themselves, and
+//! what is asked for once makes room first (the policy is that of `quick_cache`, close to S3-FIFO). Scans neither
+//! look here nor leave anything behind.
 //!
-//! **What a snapshot may see.** An entry says: from sequence number `from` on, the item is this. A snapshot with an older
-//! number passes it by and asks the tree. That an entry never outlives its truth rests on two things:
+//! **What a snapshot may see.** An entry says: from sequence number `from` on, the item is this. A snapshot with an
+//! older number passes it by and asks the tree. That an entry never outlives its truth rests on two things:
 //!
-//! - the committer changes or removes an item's entry after the commit is durable and before it is published, so whoever
-//!   can see the commit cannot see the entry from before it;
+//! - the committer changes or removes an item's entry after the commit is durable and before it is published, so
+//!   whoever can see the commit cannot see the entry from before it;
 //! - a reader that has found an item in the tree offers it only if no commit has touched the item's stripe since the
 //!   reader's snapshot. Otherwise a slow reader could put back what a commit has just replaced. Stripes stand for many
 //!   items, which makes a refusal a little too frequent and never wrong.
 //!
-//! Rows of the index that are asked for by key are kept like items: the nodes of graphs, of which a search reads thousands.
+//! Rows of the index that are asked for by key are kept like items: the nodes of graphs, of which a search reads
+//! thousands.
 //!
 //! A dropped space that is opened again has another generation; what was kept of the old one is never found and makes
 //! room in time.
@@ -134,8 +135,8 @@ impl ItemCache {
         }
     }
 
-    /// Takes note of a durable commit that is not yet published. Only items that are here already stay here: a load must not
-    /// push out what is read.
+    /// Takes note of a durable commit that is not yet published. Only items that are here already stay here: a load
+    /// must not push out what is read.
     pub(super) fn wrote(&self, generation: u64, key: &Bytes, seqno: u64, value: Option<&Bytes>) {
         let address = self.address(generation, key);
         let mut last_write = self.stripe(address.hash).last_write.lock();

@@ -29,8 +29,8 @@ const L0_RUNS_MAX: usize = 24;
 const DELAY_STEP: Duration = Duration::from_micros(100);
 /// Memtables of a tree that wait for their flush at which commits wait.
 const SEALED_MEMTABLES_MAX: usize = 3;
-/// The longest that a group waits at a time for writers that were answered a moment ago and are expected back. Also bounded
-/// by what the last flush took: whoever came a moment too late would have to wait that long for the next.
+/// The longest that a group waits at a time for writers that were answered a moment ago and are expected back. Also
+/// bounded by what the last flush took: whoever came a moment too late would have to wait that long for the next.
 const GATHER_MAX: Duration = Duration::from_millis(2);
 /// The longest single wait; a lost wake-up then costs a moment and not the store.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(500);

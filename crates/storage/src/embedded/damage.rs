@@ -1,16 +1,18 @@
 //! Tables that are known to be damaged, and compaction around them.
 //!
-//! A flush never reads a table, so damage stops only compactions that have the damaged table among their inputs, and those
-//! are not many kinds: one that takes the table itself, and one that would have to put newer rows below it. The strategy of
-//! the crate cannot be told to leave a table out, so a tree with a damaged table is compacted in another way until the
-//! table is gone:
+//! A flush never reads a table, so damage stops only compactions that have the damaged table among their inputs, and
+//! those are not many kinds: one that takes the table itself, and one that would have to put newer rows below it. The
+//! strategy of the crate cannot be told to leave a table out, so a tree with a damaged table is compacted in another
+//! way until the table is gone:
 //!
 //! - what is flushed is merged within the first level, which then is one sorted run again;
-//! - a damaged table in the first level is first moved, with all others there, on top of the next level that has any. That
-//!   level then has several runs, which readers do not mind. As soon as no table of the tree is damaged, it is merged.
+//! - a damaged table in the first level is first moved, with all others there, on top of the next level that has any.
+//!   That level then has several runs, which readers do not mind. As soon as no table of the tree is damaged, it is
+//!   merged.
 //!
-//! This costs more than leveled compaction, grows with what is written until the repair, and loses nothing. A damaged table
-//! in the first level of a tree that has no other level stays where it is, with new runs above it, up to `RUNS_MAX`.
+//! This costs more than leveled compaction, grows with what is written until the repair, and loses nothing. A damaged
+//! table in the first level of a tree that has no other level stays where it is, with new runs above it, up to
+//! `RUNS_MAX`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -74,7 +76,8 @@ impl Trees {
         self.damage.iter().map(Damage::count).sum()
     }
 
-    /// Sorted runs of the first level that somebody has to merge. Where nobody can, they do not count until they are too many.
+    /// Sorted runs of the first level that somebody has to merge. Where nobody can, they do not count until they are
+    /// too many.
     pub(super) fn runs_to_merge(&self, table: Table) -> usize {
         match self.damage[table as usize].count() {
             0 => self.tree(table).l0_run_count(),

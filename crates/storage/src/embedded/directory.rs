@@ -1,9 +1,9 @@
 //! The store's directory: who has it open, and how an empty one becomes a store. What lies where: `inspection`.
 //!
-//! Nothing that Orrery did not make is ever removed. A directory is made into a store only when nothing is in it, under a
-//! marker: CREATING is written and made durable before anything else, and renamed to FORMAT when everything else is there.
-//! A crash in between leaves the marker; the next start removes what lies under it, by the names that a creation makes, and
-//! begins again. Whatever else is found is refused as it is.
+//! Nothing that Orrery did not make is ever removed. A directory is made into a store only when nothing is in it,
+//! under a marker: CREATING is written and made durable before anything else, and renamed to FORMAT when everything
+//! else is there. A crash in between leaves the marker; the next start removes what lies under it, by the names that
+//! a creation makes, and begins again. Whatever else is found is refused as it is.
 //!
 //! Two locks, because the trees have none: a second process would open them without complaint and destroy them. LOCK is
 //! the one that everybody tries first. It could be removed under a running server, and a second one would make and lock
@@ -156,8 +156,8 @@ fn create_private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// A directory that everybody may look into is as it was made by default. One that only a group may look into was set up
-/// so, and one that is not ours cannot be changed: both stay as they are.
+/// A directory that everybody may look into is as it was made by default. One that only a group may look into was set
+/// up so, and one that is not ours cannot be changed: both stay as they are.
 fn close_to_others(path: &Path) {
     #[cfg(unix)]
     {

@@ -2,15 +2,15 @@
 //!
 //! The drop itself is a durable record in the log: after it the space has no owner, its rows are not read and not
 //! replayed. Then, on a thread that exists only while there is something to do: first the tables that hold nothing
-//! else go at once; then what is left is scanned and deleted in ordinary commits; then a record says that it is done. In
-//! this order, because a dropped table may have held the deletion of a row whose older value survives in a wider
+//! else go at once; then what is left is scanned and deleted in ordinary commits; then a record says that it is done.
+//! In this order, because a dropped table may have held the deletion of a row whose older value survives in a wider
 //! table, and the scan finds those. A crash in between starts over at the next open.
 //!
 //! A damaged table does not keep a space from being dropped: what can be read of it is removed, and the rest is left.
 //!
-//! Nobody waits for this, and a space may leave millions of rows in tables that it shared. So the deletions keep out of the
-//! way of those who write: each commit of them is followed by a rest as long as it took, and while the trees have more to
-//! compact than they should, there are none.
+//! Nobody waits for this, and a space may leave millions of rows in tables that it shared. So the deletions keep out
+//! of the way of those who write: each commit of them is followed by a rest as long as it took, and while the trees
+//! have more to compact than they should, there are none.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ const REMOVE_ROWS_MAX: usize = 2048;
 
 /// The longest rest after one of them.
 const REST_MAX: Duration = Duration::from_millis(20);
-/// Sorted runs in the first level of a tree, beyond those at which compaction begins, at which removals wait: well before
-/// commits are delayed.
+/// Sorted runs in the first level of a tree, beyond those at which compaction begins, at which removals wait: well
+/// before commits are delayed.
 const RUNS_OVER_MAX: usize = 2;
 
 /// Starts the thread unless it runs or there is nothing to remove.
@@ -116,8 +116,8 @@ fn remove_gently(core: &Core, space: SpaceId, commit: Commit) -> Result<(), Stor
     Ok(())
 }
 
-/// Where a damaged table ends the scan: removes every row that any table still shows, newest version or not. What is in the bad
-/// blocks stays there unread, since a space's number is never used again.
+/// Where a damaged table ends the scan: removes every row that any table still shows, newest version or not. What is
+/// in the bad blocks stays there unread, since a space's number is never used again.
 fn remove_readable(core: &Core, space: SpaceId, table: Table) -> Result<(), StoreError> {
     core.ask(|reply| Request::Seal { reply })?;
     core.wait_for_flush()?;

@@ -1,9 +1,10 @@
 //! What a store gives back when nobody uses it: rows that were deleted, and the log of what is in tables.
 //!
-//! A deletion is a row of its own. It removes what it hides only where the two are merged, and that happens by itself only when more
-//! is written: after many deletes and then nothing, everything stayed where it was, the deletions in memory and in the log. So
-//! a store that has been idle for a while writes what is in memory to tables once the log is worth it, begins a new segment, and
-//! merges trees of which a notable share are deletions, as a whole, down to the last level, where deletions end.
+//! A deletion is a row of its own. It removes what it hides only where the two are merged, and that happens by itself
+//! only when more is written: after many deletes and then nothing, everything stayed where it was, the deletions in
+//! memory and in the log. So a store that has been idle for a while writes what is in memory to tables once the log
+//! is worth it, begins a new segment, and merges trees of which a notable share are deletions, as a whole, down to
+//! the last level, where deletions end.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,8 +27,8 @@ const GARBAGE_MIN: u64 = 1000;
 /// A larger tree is not merged as a whole: it would keep the compactor from its work for minutes.
 const COLLECTED_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Has the committer trim the log of a store that is idle. True while there is something to come back for. `begun`: it takes two
-/// steps, one that writes tables and one that ends the segment.
+/// Has the committer trim the log of a store that is idle. True while there is something to come back for. `begun`:
+/// it takes two steps, one that writes tables and one that ends the segment.
 pub(super) fn trim_log(core: &Core, idle: Duration, begun: &mut bool) -> bool {
     let log_bytes = core.counters.log_bytes.load(Ordering::Relaxed);
     *begun &= log_bytes > HEADER_BYTES as u64;

@@ -11,9 +11,9 @@
 //! items/ index/ feed/   the three trees: `current` names a manifest `v7`, which names files of `tables/`
 //! ```
 //!
-//! A part that is missing must never be taken for one that is empty: a tree without `current` would be created anew, over
-//! tables that nobody looks for any more. So whoever opens a store asks here first. An empty `tables/` is no part: copies
-//! that keep only files lose it, and nothing with it.
+//! A part that is missing must never be taken for one that is empty: a tree without `current` would be created anew,
+//! over tables that nobody looks for any more. So whoever opens a store asks here first. An empty `tables/` is no
+//! part: copies that keep only files lose it, and nothing with it.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ pub(super) const CREATING_FILE: &str = "CREATING";
 pub(super) const LOCK_FILE: &str = "LOCK";
 pub(super) const LOG: &str = "log";
 pub(super) const TREE_NAMES: [&str; 3] = ["items", "index", "feed"];
-/// Names in the way of a new store that belong to the file system (`lost+found`) or that Orrery writes before it makes the
-/// store. The certificate may still have the name under which it is written.
+/// Names in the way of a new store that belong to the file system (`lost+found`) or that Orrery writes before it
+/// makes the store. The certificate may still have the name under which it is written.
 const HARMLESS: [&str; 3] = [LOCK_FILE, "lost+found", "tls.pem"];
 const HARMLESS_PREFIX: &str = "tls.pem.new-";
 /// So many names are said of what is in the way.

@@ -5,9 +5,10 @@
 //! frame. A failed write or sync is final: the caller stops accepting writes and never tries the sync again, because
 //! after a failed sync the operating system may have dropped the pages and report success.
 //!
-//! The file grows ahead of its frames, in steps of zeros. A frame that only overwrites them changes neither the length of
-//! the file nor where its blocks lie, so its sync writes data and nothing else: half the work and a third of the time of
-//! a sync that must make a new length durable too. Recovery takes zeros up to the end of a file for what they are.
+//! The file grows ahead of its frames, in steps of zeros. A frame that only overwrites them changes neither the
+//! length of the file nor where its blocks lie, so its sync writes data and nothing else: half the work and a third
+//! of the time of a sync that must make a new length durable too. Recovery takes zeros up to the end of a file for
+//! what they are.
 
 use std::collections::VecDeque;
 use std::io;
@@ -50,8 +51,8 @@ pub(super) struct Log {
     syncs: u64,
 }
 
-/// The first step by which a file grows ahead of its frames. Later steps double it, up to `GROWTH_BYTES_MAX`: a store that
-/// is hardly used stays small, a busy one rarely waits for more than its own frame.
+/// The first step by which a file grows ahead of its frames. Later steps double it, up to `GROWTH_BYTES_MAX`: a store
+/// that is hardly used stays small, a busy one rarely waits for more than its own frame.
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
 const GROWTH_BYTES_MAX: u64 = 1024 * 1024;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
@@ -128,8 +129,8 @@ impl Log {
         Ok(())
     }
 
-    /// Adds zeros behind the frames, which become durable with the frame that made the file longer. A disk without room for
-    /// them may still have room for frames: that is not the failure of a frame.
+    /// Adds zeros behind the frames, which become durable with the frame that made the file longer. A disk without
+    /// room for them may still have room for frames: that is not the failure of a frame.
     fn grow(&mut self) -> io::Result<()> {
         self.allocated = self.end;
         let step = self.end.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
@@ -156,8 +157,8 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the current segment and starts the next one. An error for which `is_passing` says yes leaves everything as it
-    /// was: the current segment goes on, and another try may succeed.
+    /// Ends the current segment and starts the next one. An error for which `is_passing` says yes leaves everything
+    /// as it was: the current segment goes on, and another try may succeed.
     pub(super) fn roll(&mut self, base: u64) -> io::Result<()> {
         self.sync()?;
         let ended = OldSegment { base: self.base, last_seqno: self.last_seqno, size_bytes: self.end };
@@ -165,7 +166,8 @@ impl Log {
         while let Err(error) = &created
             && is_passing(error)
         {
-            // Recovery takes a segment that has a successor for complete, and this one is not: no trace of the next may stay.
+            // Recovery takes a segment that has a successor for complete, and this one is not: no trace of the next
+            // may stay.
             remove_unfinished(&*self.directory, base)?;
             if !is_full(error) || !self.reserve.release(For::Log) {
                 break;
@@ -184,8 +186,8 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets the old segments in which every record is older than `seqno`, oldest first, and returns the names of those
-    /// that may be removed.
+    /// Forgets the old segments in which every record is older than `seqno`, oldest first, and returns the names of
+    /// those that may be removed.
     pub(super) fn release(&mut self, seqno: u64) -> Vec<String> {
         while let Some(segment) = self.old.front().filter(|segment| segment.last_seqno < seqno) {
             self.released.push(segment_name(segment.base));

@@ -1,26 +1,27 @@
-//! What the log is known to hold, kept beside it in the file LOGEND, so that a segment that is missing or was cut after a
-//! crash is told from one that simply ends there.
+//! What the log is known to hold, kept beside it in the file LOGEND, so that a segment that is missing or was cut
+//! after a crash is told from one that simply ends there.
 //!
 //! ```text
 //! magic 8 | base of the oldest segment still needed 8 | base of the newest 8 | its durable bytes 8 | crc32c 4
 //! ```
 //!
-//! Written in place after every sync of the log, without a sync of its own: a killed process leaves exactly what it knew, a
-//! power cut perhaps something older, which is still true. Only where a segment begins or ceases to be needed is it synced,
-//! the latter before the segment is removed.
+//! Written in place after every sync of the log, without a sync of its own: a killed process leaves exactly what it
+//! knew, a power cut perhaps something older, which is still true. Only where a segment begins or ceases to be needed
+//! is it synced, the latter before the segment is removed.
 //!
 //! What can be noticed at the next open, and is then refused:
 //! - the newest segment, or any that was still needed, is gone;
-//! - the newest segment ends before what had been synced, so that acknowledged commits are missing, or its frames there
-//!   are not valid. After a kill this is exact; after a power cut it holds for what the last LOGEND to reach the disk said;
+//! - the newest segment ends before what had been synced, so that acknowledged commits are missing, or its frames
+//!   there are not valid. After a kill this is exact; after a power cut it holds for what the last LOGEND to reach
+//!   the disk said;
 //! - an older segment was cut: its successor's header knows its length. Frames inside a segment carry what was durable
 //!   when they were written (`frame`), so damage in the middle is noticed without this file;
 //! - the tables hold commits that the log has never seen: without this file too.
 //!
-//! What cannot be noticed: the loss of commits that were never synced (`--durability relaxed`), of the newest ones together
-//! with LOGEND, and a whole directory that was replaced by an older copy of itself. A store of an earlier version has no
-//! LOGEND and gets one when it is opened. If an earlier version has written to the store since, its segments are newer
-//! than LOGEND, which then says nothing.
+//! What cannot be noticed: the loss of commits that were never synced (`--durability relaxed`), of the newest ones
+//! together with LOGEND, and a whole directory that was replaced by an older copy of itself. A store of an earlier
+//! version has no LOGEND and gets one when it is opened. If an earlier version has written to the store since, its
+//! segments are newer than LOGEND, which then says nothing.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -90,8 +91,8 @@ impl LogEnd {
     }
 }
 
-/// The log of this directory, which is not open, is to be taken as it is at the next open: an operator has decided to go on
-/// without what is missing.
+/// The log of this directory, which is not open, is to be taken as it is at the next open: an operator has decided to
+/// go on without what is missing.
 pub fn take_log_as_it_is(directory: &Path) -> io::Result<()> {
     let mut file = EndFile::open(directory)?;
     file.note(&AS_IT_IS)?;

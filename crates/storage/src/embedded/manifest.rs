@@ -1,5 +1,5 @@
-//! The manifest of a tree: `current` names it and has its checksum, which the crate writes but does not compare. A flipped bit in a
-//! manifest can move all rows of a table in time, so it is compared here before a tree is opened.
+//! The manifest of a tree: `current` names it and has its checksum, which the crate writes but does not compare. A
+//! flipped bit in a manifest can move all rows of a table in time, so it is compared here before a tree is opened.
 
 use std::path::{Path, PathBuf};
 

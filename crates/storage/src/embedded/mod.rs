@@ -14,9 +14,10 @@
 //!   variables; an idle store uses no CPU.
 //! - `cache` keeps items that are read again and again. `visit` shows many rows to whoever keeps none of them.
 //! - `recovery` replays the log over the tables. `drops` removes the rows of dropped spaces.
-//! - A failed write or sync of the log stops all writes for the life of the process. Reads go on. A disk that is full and a
-//!   system without descriptors are no such failure: `reserve` has room for deletes, `setback` says what is tried again.
-//!   Nor are damaged tables: `damage` knows them and compacts around them, and `blocks` reads what is left of them.
+//! - A failed write or sync of the log stops all writes for the life of the process. Reads go on. A disk that is full
+//!   and a system without descriptors are no such failure: `reserve` has room for deletes, `setback` says what is
+//!   tried again. Nor are damaged tables: `damage` knows them and compacts around them, and `blocks` reads what is
+//!   left of them.
 
 mod background;
 mod blocks;

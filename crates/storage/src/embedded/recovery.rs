@@ -7,9 +7,9 @@
 //! Only the newest segment may end in a torn frame: the older ones were synced before the next was created, and the
 //! next one's header says how long they are. In the newest, everything from the first bad frame on is cut, unless a
 //! valid frame behind it says that the bad place was already durable. Then nothing acknowledged may be cut, and the
-//! store refuses to open; likewise when it was known beside the log that more was durable (`log_end`). Zeros up to the end
-//! of a file are no frames but room that was made for some; for an older segment, the next one's header says whether that
-//! is where it ended.
+//! store refuses to open; likewise when it was known beside the log that more was durable (`log_end`). Zeros up to
+//! the end of a file are no frames but room that was made for some; for an older segment, the next one's header says
+//! whether that is where it ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(super) struct Recovered {
     pub(super) unfinished_drops: HashMap<SpaceId, u64>,
 }
 
-/// The first pass. Cuts a torn tail and removes a segment whose creation was interrupted. Nothing is cut or removed when
-/// the log does not hold what is known of it.
+/// The first pass. Cuts a torn tail and removes a segment whose creation was interrupted. Nothing is cut or removed
+/// when the log does not hold what is known of it.
 pub(super) fn check(directory: &dyn LogDirectory, known: Option<LogEnd>) -> Result<Recovered, StoreError> {
     let mut bases: Vec<u64> =
         directory.list().map_err(io)?.iter().filter_map(|name| segment_base(name)).collect();
@@ -47,8 +47,8 @@ pub(super) fn check(directory: &dyn LogDirectory, known: Option<LogEnd>) -> Resu
         unfinished_drops: HashMap::new(),
     };
 
-    // An unfinished newest segment is left out before anything else is judged. The one before it was synced before this one
-    // was created, so it must be whole.
+    // An unfinished newest segment is left out before anything else is judged. The one before it was synced before
+    // this one was created, so it must be whole.
     let mut newest_may_be_torn = true;
     let mut unfinished = None;
     if let Some(&newest) = bases.last() {
@@ -91,8 +91,8 @@ pub(super) fn check(directory: &dyn LogDirectory, known: Option<LogEnd>) -> Resu
     Ok(recovered)
 }
 
-/// Refuses a log that lacks a segment. Newer segments than the newest that is known come from a program that does not say
-/// what it knows, which may also have removed older ones.
+/// Refuses a log that lacks a segment. Newer segments than the newest that is known come from a program that does not
+/// say what it knows, which may also have removed older ones.
 fn check_presence(bases: &[u64], known: &LogEnd) -> Result<(), StoreError> {
     let newest = bases.last().copied().unwrap_or(0);
     if newest < known.newest {
@@ -198,8 +198,8 @@ impl Recovered {
         directory.truncate(name, offset as u64).map_err(io)
     }
 
-    /// Whether the log has seen every commit that is in the tables. Its newest segment begins above everything before it, so
-    /// this fails only when that segment is gone or was cut.
+    /// Whether the log has seen every commit that is in the tables. Its newest segment begins above everything before
+    /// it, so this fails only when that segment is gone or was cut.
     pub(super) fn check_against(&self, persisted: [u64; TABLES.len()]) -> Result<(), StoreError> {
         match persisted.into_iter().max() {
             Some(highest) if highest > self.last_seqno => Err(StoreError::Damaged(

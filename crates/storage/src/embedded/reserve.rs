@@ -1,14 +1,14 @@
 //! Room that is kept back for the moment when the disk is full.
 //!
-//! Deleting takes room before it gives any back: the deletion goes into the log, the memtable that holds it into a table, and
-//! only the merge of that table frees what was deleted. So a file, RESERVE, takes up some room while there is plenty. When a
-//! write finds the disk full, a piece of the file is cut off and the write tried again; nobody notices but those who want
-//! to add something. They are refused (`StoreError::NoRoom`) until the file has its size again, which is tried every
-//! second. Deletions, drops, flushes and compactions go on.
+//! Deleting takes room before it gives any back: the deletion goes into the log, the memtable that holds it into a
+//! table, and only the merge of that table frees what was deleted. So a file, RESERVE, takes up some room while there
+//! is plenty. When a write finds the disk full, a piece of the file is cut off and the write tried again; nobody
+//! notices but those who want to add something. They are refused (`StoreError::NoRoom`) until the file has its size
+//! again, which is tried every second. Deletions, drops, flushes and compactions go on.
 //!
-//! The log may use all of the reserve, tables all but a quarter: what they write is in the log or in other tables already,
-//! and they can wait. When less than an eighth is left, deletions are refused too, because a log that cannot be written any
-//! more would end all writes for good.
+//! The log may use all of the reserve, tables all but a quarter: what they write is in the log or in other tables
+//! already, and they can wait. When less than an eighth is left, deletions are refused too, because a log that cannot
+//! be written any more would end all writes for good.
 //!
 //! The size follows the log's: what is in memtables must fit when it becomes tables. A store that is hardly used keeps
 //! little.
@@ -70,7 +70,8 @@ impl Reserve {
         }
     }
 
-    /// The log has this size. True when the file has to grow with it or to be filled again, which is the background's work.
+    /// The log has this size. True when the file has to grow with it or to be filled again, which is the background's
+    /// work.
     pub(super) fn follow(&self, log_bytes: u64) -> bool {
         let wanted = self.wanted.load(Ordering::Relaxed);
         if log_bytes.saturating_mul(2) > wanted && wanted < self.size_bytes_max {
@@ -85,7 +86,8 @@ impl Reserve {
         self.short.load(Ordering::Relaxed)
     }
 
-    /// Whether a commit may be made: one that adds items only while there is room, one that removes them until the last.
+    /// Whether a commit may be made: one that adds items only while there is room, one that removes them until the
+    /// last.
     pub(super) fn check(&self, commit: &Commit) -> Result<(), StoreError> {
         if self.is_short() {
             let adds =
@@ -217,7 +219,8 @@ impl Reserve {
     }
 }
 
-/// Has the file system keep room for a part of a file without anything being written there. False where it cannot do that.
+/// Has the file system keep room for a part of a file without anything being written there. False where it cannot do
+/// that.
 #[cfg(target_os = "linux")]
 fn allocate(file: &File, from: u64, to: u64) -> io::Result<bool> {
     use rustix::io::Errno;

@@ -1,11 +1,12 @@
 //! Making a new store out of what can be read of a damaged one.
 //!
-//! Every block that reads is taken, from all tables of a tree at once, merged with the frames of the log that read; of each key
-//! the newest version counts. So nothing that can be read is lost. What cannot be read is told: rows of a bad block
-//! are gone, and where it hid older versions or deletions of them, those may come back. That is why a range with damage is
-//! called unknown as a whole.
+//! Every block that reads is taken, from all tables of a tree at once, merged with the frames of the log that read;
+//! of each key the newest version counts. So nothing that can be read is lost. What cannot be read is told: rows of a
+//! bad block are gone, and where it hid older versions or deletions of them, those may come back. That is why a range
+//! with damage is called unknown as a whole.
 //!
-//! The damaged store is only read. Putting the new one in its place is the caller's last step, see [`HeldStore::replace_with`].
+//! The damaged store is only read. Putting the new one in its place is the caller's last step, see
+//! [`HeldStore::replace_with`].
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -55,8 +56,9 @@ struct LogRows {
 }
 
 impl HeldStore {
-    /// Writes what can be read into a new store in an empty directory. Of the `derived` trees, whose rows the caller can make
-    /// from the others, all or nothing is kept: rows that number or count each other mean nothing when some are gone.
+    /// Writes what can be read into a new store in an empty directory. Of the `derived` trees, whose rows the caller
+    /// can make from the others, all or nothing is kept: rows that number or count each other mean nothing when some
+    /// are gone.
     pub fn salvage(
         &self,
         into: &Path,

@@ -1,9 +1,10 @@
-//! Failures that pass: a full disk, too many open files, too little memory. What was tried is tried again, with a pause that
-//! grows, instead of stopping writes for good.
+//! Failures that pass: a full disk, too many open files, too little memory. What was tried is tried again, with a
+//! pause that grows, instead of stopping writes for good.
 //!
-//! Only where nothing is left half done. A new log segment is created or it is not, and the present one goes on meanwhile.
-//! A flush or compaction writes new tables and then names them; what it wrote before it failed is removed, and it starts
-//! over from what it was made of. A failed write of a frame that the reserve could not help, and a failed sync, stay final.
+//! Only where nothing is left half done. A new log segment is created or it is not, and the present one goes on
+//! meanwhile. A flush or compaction writes new tables and then names them; what it wrote before it failed is removed,
+//! and it starts over from what it was made of. A failed write of a frame that the reserve could not help, and a
+//! failed sync, stay final.
 //!
 //! Writers notice nothing until the log is as large as it may be or the trees are too far behind. From then on new
 //! commits are refused as not possible at the moment, until there is progress again.

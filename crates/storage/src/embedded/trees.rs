@@ -178,8 +178,8 @@ impl Trees {
             && self.tree(table).l0_run_count() >= usize::from(RUNS_THOROUGH)
     }
 
-    /// One step of compaction. False when there was nothing to do. Damaged input is no failure of writing: the tables that
-    /// are damaged are noted, and the next step works around them.
+    /// One step of compaction. False when there was nothing to do. Damaged input is no failure of writing: the tables
+    /// that are damaged are noted, and the next step works around them.
     pub(super) fn compact(&self, table: Table, watermark: u64, thorough: bool) -> Result<bool, StoreError> {
         self.look_if_suspected(table);
         let compacted = if self.is_damaged(table) {
@@ -251,8 +251,8 @@ impl Trees {
         result
     }
 
-    /// Removes what failed steps have left of tables, which on a full disk is room that is missed. A moment when another step
-    /// runs or an old version is read is none for it.
+    /// Removes what failed steps have left of tables, which on a full disk is room that is missed. A moment when
+    /// another step runs or an old version is read is none for it.
     pub(super) fn sweep(&self, table: Table) {
         let (running, numbers) = &self.unfinished[table as usize];
         let Some(_nothing_runs) = running.try_write() else { return };
@@ -269,9 +269,9 @@ impl Trees {
         }
     }
 
-    /// Whether the tree on disk is the one in memory. A step that failed after its new version became the current one on disk
-    /// must not be tried again: it would write over the manifest that the next open needs. Waits for the end of other steps,
-    /// during which the two differ for a moment.
+    /// Whether the tree on disk is the one in memory. A step that failed after its new version became the current one
+    /// on disk must not be tried again: it would write over the manifest that the next open needs. Waits for the end
+    /// of other steps, during which the two differ for a moment.
     pub(super) fn is_as_on_disk(&self, table: Table) -> std::io::Result<bool> {
         let _nothing_runs = self.unfinished[table as usize].0.write();
         let tree = self.tree(table);
@@ -334,8 +334,8 @@ impl Trees {
 fn configure(config: Config, table: Table) -> Config {
     let config = config.data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4));
     match table {
-        // Read by exact key: filters answer misses, and filter and index blocks stay in memory. What a flush writes is soon
-        // written again by compaction, which compresses it.
+        // Read by exact key: filters answer misses, and filter and index blocks stay in memory. What a flush writes
+        // is soon written again by compaction, which compresses it.
         Table::Items => config
             .data_block_compression_policy(CompressionPolicy::new([
                 CompressionType::None,

@@ -1,8 +1,8 @@
 //! Reading a store that nobody has open, without changing it: every block of every table, every frame of the log.
 //!
-//! `verify` believes checksums only. What the rows mean is the engine's business: it reads them through a *shadow*, a directory
-//! elsewhere that holds copies of the manifests and of the log and links to the tables. A store that is opened there replays, compacts
-//! and removes as always, and none of it reaches the original.
+//! `verify` believes checksums only. What the rows mean is the engine's business: it reads them through a *shadow*, a
+//! directory elsewhere that holds copies of the manifests and of the log and links to the tables. A store that is
+//! opened there replays, compacts and removes as always, and none of it reaches the original.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! Looking at many rows without keeping any.
 //!
-//! The iterator of `lsm-tree` hands out rows that outlive it: each key and value is counted twice on the way, and every row
-//! goes through a heap, however few sources there are. A visitor sees rows where they lie, in a memtable or in a block. That
-//! is half of what a scan over items costs.
+//! The iterator of `lsm-tree` hands out rows that outlive it: each key and value is counted twice on the way, and
+//! every row goes through a heap, however few sources there are. A visitor sees rows where they lie, in a memtable or
+//! in a block. That is half of what a scan over items costs.
 //!
-//! What is read is the active memtable and the present tables. Flushes and compactions leave out what is no longer the newest,
-//! because an older snapshot reads the tables of its own time; so a snapshot must be younger than the present tables, which
-//! nearly all are. And no memtable may wait for its flush, because only the tree itself can see those. Otherwise the
-//! iterator does it.
+//! What is read is the active memtable and the present tables. Flushes and compactions leave out what is no longer
+//! the newest, because an older snapshot reads the tables of its own time; so a snapshot must be younger than the
+//! present tables, which nearly all are. And no memtable may wait for its flush, because only the tree itself can see
+//! those. Otherwise the iterator does it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// `None` while a memtable waits for its flush, and for a snapshot that is older than the tables. `tables_from`: the
-    /// version of the tables that was last seen, and the first snapshot that may read it.
+    /// `None` while a memtable waits for its flush, and for a snapshot that is older than the tables. `tables_from`:
+    /// the version of the tables that was last seen, and the first snapshot that may read it.
     pub(super) fn of(
         tree: &Tree,
         bounds: (Bound<Bytes>, Bound<Bytes>),

@@ -11,7 +11,7 @@
 //! | length | `21`, path (u16), item reference | length of the text; nothing where it is no text |
 //! | vector | `30`, path (u16), item reference | the vector |
 //! | code | `31`, path (u16), item reference | the vector in few bits |
-//! | touched | `32`, path (u16), number of the commit (u64), item reference | the code that the graph has yet to take up |
+//! | touched | `32`, path (u16), count of commits (u64), item reference | a code that the graph has not taken up |
 //! | node | `33`, path (u16), node (u32) | item reference, code |
 //! | links | `34`, path (u16), node (u32) | other nodes |
 //! | node of | `35`, path (u16), item reference | node |

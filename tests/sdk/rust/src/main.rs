@@ -4,8 +4,8 @@
 //! COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [SSL_CERT_FILE=cert.pem] cargo run [WORD]
 //! ```
 //!
-//! This file connects, runs the cases of `cases.rs` and `queries.rs` and counts. The SDK verifies certificates against the file that
-//! `SSL_CERT_FILE` names. The last line is `N passed, N failed`, and so says the exit status.
+//! This file connects, runs the cases of `cases.rs` and `queries.rs` and counts. The SDK verifies certificates
+//! against the file that `SSL_CERT_FILE` names. The last line is `N passed, N failed`, and so says the exit status.
 
 /// Fails the case when the two differ.
 macro_rules! equal {

@@ -1,7 +1,9 @@
-//! Queries over three physical partitions. This SDK merges sorted, distinct and limited rows and distances by itself, from the
-//! server's plans. It has no aggregates, groups or hybrid search across partitions; inside one the server answers them.
+//! Queries over three physical partitions. This SDK merges sorted, distinct and limited rows and distances by itself,
+//! from the server's plans. It has no aggregates, groups or hybrid search across partitions; inside one the server
+//! answers them.
 //!
-//! Sixty readings: `score` is a permutation of 0..59, so every order is known; `v` turns with `n`, so every distance is.
+//! Sixty readings: `score` is a permutation of 0..59, so every order is known; `v` turns with `n`, so every distance
+//! is.
 
 use std::num::NonZeroU32;
 

@@ -1,23 +1,24 @@
 //! Items that lack a path, for those who sort by it.
 //!
-//! Undefined sorts before everything and has no entry, so an index in order says nothing about the items that come first.
-//! Most often there are none: a path that is sorted by is one that items have. To know it, the entries of the path are counted
-//! when it is sorted by for the first time, and compared with the items; what is missing is looked for in the items. From
-//! then on writers add every version that lacks the path to a list in memory.
+//! Undefined sorts before everything and has no entry, so an index in order says nothing about the items that come
+//! first. Most often there are none: a path that is sorted by is one that items have. To know it, the entries of the
+//! path are counted when it is sorted by for the first time, and compared with the items; what is missing is looked
+//! for in the items. From then on writers add every version that lacks the path to a list in memory.
 //!
-//! The list holds *at least* the items that lack the path: those that have got it meanwhile, or are gone, stay on it, and the
-//! reader asks each item anyway. So nothing has to be taken back when a commit fails, and a list that has grown too long is
-//! simply made anew. A reader who found many in vain may take them off (`forget_lacking`). Lists are not stored; after a restart, and in the children of a split, they begin again.
+//! The list holds *at least* the items that lack the path: those that have got it meanwhile, or are gone, stay on it,
+//! and the reader asks each item anyway. So nothing has to be taken back when a commit fails, and a list that has
+//! grown too long is simply made anew. A reader who found many in vain may take them off (`forget_lacking`). Lists
+//! are not stored; after a restart, and in the children of a split, they begin again.
 //!
-//! The same holds for vectors: what cannot be compared has no row, and comes before all distances or after all similarities. A
-//! list is then of the items that do not have as many numbers at the path as the index says.
+//! The same holds for vectors: what cannot be compared has no row, and comes before all distances or after all
+//! similarities. A list is then of the items that do not have as many numbers at the path as the index says.
 //!
-//! Where many items lack the path, the list is of the first of them by number, in which order they are sorted, and says up to
-//! which number. That is enough for who wants the first rows; who goes on behind them looks at everything, for many pages at
-//! once.
+//! Where many items lack the path, the list is of the first of them by number, in which order they are sorted, and
+//! says up to which number. That is enough for who wants the first rows; who goes on behind them looks at everything,
+//! for many pages at once.
 //!
-//! A list is right for readers that are not older than its making. Whoever makes one announces it first, under the lock of
-//! the writers, and takes only a snapshot that holds all that was submitted before.
+//! A list is right for readers that are not older than its making. Whoever makes one announces it first, under the
+//! lock of the writers, and takes only a snapshot that holds all that was submitted before.
 
 use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -161,8 +162,8 @@ enum Rows<'v> {
 type Tick<'t, E> = dyn FnMut() -> Result<(), E> + 't;
 
 impl PartitionView {
-    /// At least the items of a span that lack a path of names, or about so many of them; `None` where it is not known yet.
-    /// `tick` is called now and then, and ends the search with its error.
+    /// At least the items of a span that lack a path of names, or about so many of them; `None` where it is not known
+    /// yet. `tick` is called now and then, and ends the search with its error.
     pub(crate) fn lacking<E: From<crate::error::Error>>(
         &self,
         number: PathNumber,
@@ -239,8 +240,8 @@ impl PartitionView {
         Ok(Some(self.inside(found, span)?))
     }
 
-    /// Takes items off a list that, as this view has it, lack nothing or are not there. Not while something is on its way to the
-    /// store, which may bring them back.
+    /// Takes items off a list that, as this view has it, lack nothing or are not there. Not while something is on its
+    /// way to the store, which may bring them back.
     pub(crate) fn forget_lacking(&self, part: &Part, items: &[(u64, Bytes)]) {
         let absences = &self.shared.index.absences;
         let lsn = self.position().lsn;

@@ -1,7 +1,8 @@
 //! Whether the index rows of a partition are exactly those that its items should have.
 //!
 //! For tests and for people who doubt: every item is walked afresh and every row is looked at. What should be there
-//! and is not, and what is there and should not be, is told row by row. Graphs are held against the codes they stand for.
+//! and is not, and what is there and should not be, is told row by row. Graphs are held against the codes they stand
+//! for.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 

@@ -302,8 +302,8 @@ impl<'v> Entries<'v> {
         }
     }
 
-    /// Shows entries to a visitor, forward, until it has seen enough or so many rows were read. True: those were all. Goes on
-    /// where it stopped; not to be mixed with `next_entry`.
+    /// Shows entries to a visitor, forward, until it has seen enough or so many rows were read. True: those were all.
+    /// Goes on where it stopped; not to be mixed with `next_entry`.
     pub fn visit(
         &mut self,
         rows_max: u64,

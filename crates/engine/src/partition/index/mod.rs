@@ -10,8 +10,8 @@
 //! therefore take out what any of them asked for; readers may use a path when all of them index it.
 //!
 //! - `paths`: numbers for paths. `walk`: from versions to rows. `scheme`: policies, present and stale.
-//! - `search`: rows of search indexes. `graph`: graphs over vectors, made later. `write`: rows in a commit. `rebuild`: after a change of
-//!   policy. `view`, `entries`: reading. `postings`: entries in memory. `absent`: items
+//! - `search`: rows of search indexes. `graph`: graphs over vectors, made later. `write`: rows in a commit.
+//!   `rebuild`: after a change of policy. `view`, `entries`: reading. `postings`: entries in memory. `absent`: items
 //!   that lack a path. `check`: are the rows right?
 
 mod absent;
@@ -150,8 +150,8 @@ impl Index {
         !self.scheme.load().stale.is_empty()
     }
 
-    /// What rows were made under; the same mark later says that rows which were not submitted yet are still right. `None`
-    /// while a rebuild is going on. The caller holds the partition's lock.
+    /// What rows were made under; the same mark later says that rows which were not submitted yet are still right.
+    /// `None` while a rebuild is going on. The caller holds the partition's lock.
     pub(super) fn mark(&self) -> Option<Mark> {
         let scheme = self.scheme.load_full();
         let paths = self.dictionary.read().len();
@@ -194,7 +194,8 @@ impl Index {
         }
     }
 
-    /// From now on writers tell the graph of a path what they touch, or no longer. The caller holds the partition's lock.
+    /// From now on writers tell the graph of a path what they touch, or no longer. The caller holds the partition's
+    /// lock.
     fn note_graph(&self, path: u16, told: bool) {
         let mut graphs = Vec::clone(&self.graphs.load());
         graphs.retain(|known| *known != path);

@@ -1,16 +1,16 @@
 //! Entries of single values that were read before.
 //!
-//! Equality is what most filters ask for, and the same few values are asked for again and again: the open orders, the readings of
-//! a kind. Reading their rows means merging a memtable with tables, row by row. A list of the references is a copy of that,
-//! kept in memory.
+//! Equality is what most filters ask for, and the same few values are asked for again and again: the open orders, the
+//! readings of a kind. Reading their rows means merging a memtable with tables, row by row. A list of the references
+//! is a copy of that, kept in memory.
 //!
-//! Every value falls into one of the partition's *stripes*, which says which LSN last changed a row there: writers put it in
-//! when they submit, which is before any reader can see the commit. A list that was read by a view of LSN `f` is right for a
-//! view of LSN `l` when the last change is not behind either of them. So nothing is ever taken out by writers, and a list
-//! that is no longer right is replaced by whoever reads the rows next.
+//! Every value falls into one of the partition's *stripes*, which says which LSN last changed a row there: writers
+//! put it in when they submit, which is before any reader can see the commit. A list that was read by a view of LSN
+//! `f` is right for a view of LSN `l` when the last change is not behind either of them. So nothing is ever taken out
+//! by writers, and a list that is no longer right is replaced by whoever reads the rows next.
 //!
-//! A list is kept when its value is asked for the second time. Places cost memory, so a partition has them only from the
-//! first such question on; what was staged before and is submitted after changes all of them.
+//! A list is kept when its value is asked for the second time. Places cost memory, so a partition has them only from
+//! the first such question on; what was staged before and is submitted after changes all of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};

@@ -278,7 +278,8 @@ impl Scheme {
         covered(&self.definition.indexing) && self.stale.iter().all(|stale| covered(&stale.policy))
     }
 
-    /// How shapes at a place are divided into cells, where all of them are; and whether others than points may be among them.
+    /// How shapes at a place are divided into cells, where all of them are; and whether others than points may be
+    /// among them.
     pub(super) fn spatial_at<'s>(
         &self,
         steps: impl Iterator<Item = PathStep<'s>> + Clone,
@@ -366,8 +367,8 @@ impl Scheme {
     }
 }
 
-/// Stands for policies too many to be kept: nothing is surely indexed, and everything may be. Rows of search indexes are not
-/// made for everything, so what was asked for of those is still listed.
+/// Stands for policies too many to be kept: nothing is surely indexed, and everything may be. Rows of search indexes
+/// are not made for everything, so what was asked for of those is still listed.
 fn forgotten(stale: &[Stale]) -> Vec<Stale> {
     let mut policies = vec![json!({ "indexingMode": "none" }), json!({ "indexingMode": "consistent" })];
     for stale in stale.iter().rev() {

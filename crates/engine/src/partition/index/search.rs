@@ -1,13 +1,14 @@
 //! Rows of search indexes: which an item has under a policy, and how two versions of it differ.
 //!
-//! A shape at a place that a spatial index names has a row for each cell it lies in (`orrery_query::spatial`). A shape of a type
-//! that the index does not name is in the cell for everything else, which all queries look into, so that they miss nothing.
+//! A shape at a place that a spatial index names has a row for each cell it lies in (`orrery_query::spatial`). A
+//! shape of a type that the index does not name is in the cell for everything else, which all queries look into, so
+//! that they miss nothing.
 //!
-//! A text at the path of a full-text index has a row for each of its stems, with the places where it stands and the length of
-//! the text, and one row for its length alone. A value that is no text has that row too, and nothing in it.
+//! A text at the path of a full-text index has a row for each of its stems, with the places where it stands and the
+//! length of the text, and one row for its length alone. A value that is no text has that row too, and nothing in it.
 //!
-//! A vector at the path of a vector index has one row: whole under a flat index, in few bits under the others, which ask the item
-//! for the rest. Whatever is not as many numbers as the policy says has none, and no likeness either.
+//! A vector at the path of a vector index has one row: whole under a flat index, in few bits under the others, which
+//! ask the item for the rest. Whatever is not as many numbers as the policy says has none, and no likeness either.
 //!
 //! These rows cost what they cost to write and are not charged: terms are what the walk over values counts.
 

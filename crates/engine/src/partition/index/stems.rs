@@ -16,8 +16,8 @@ const REPEATED_ROWS: usize = 24;
 const END: u8 = 0;
 
 impl PartitionView {
-    /// Shows stems in order until `visit` has seen enough. Stems that are too long to be written out are passed over. Returns
-    /// the rows that were read; `None` where there are more stems than `stems_max`.
+    /// Shows stems in order until `visit` has seen enough. Stems that are too long to be written out are passed over.
+    /// Returns the rows that were read; `None` where there are more stems than `stems_max`.
     pub fn visit_stems(
         &self,
         text: &TextPath,

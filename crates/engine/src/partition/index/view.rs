@@ -430,7 +430,8 @@ impl PartitionView {
         self.items_between(span, Some(Bound::Included(Bytes::copy_from_slice(from))))
     }
 
-    /// Shows all items of a span, in the order of their keys, to a visitor that keeps none of them, until it has seen enough.
+    /// Shows all items of a span, in the order of their keys, to a visitor that keeps none of them, until it has seen
+    /// enough.
     pub fn visit_items(&self, span: &Span, visit: &mut ItemVisit<'_>) -> Result<()> {
         let mut failed = None;
         let mut look = |key: &[u8], row: &[u8]| match decode_borrowed(row) {

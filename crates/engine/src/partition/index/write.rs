@@ -25,7 +25,8 @@ use crate::item::Item;
 
 /// A value in an array takes at least this much of a document, its slot included.
 const ELEMENT_BYTES_MIN: usize = 3;
-/// What has a row in a search index takes at least this much: a word and the space behind it. Shapes take more for each cell.
+/// What has a row in a search index takes at least this much: a word and the space behind it. Shapes take more for
+/// each cell.
 const SEARCH_BYTES_MIN: usize = 2;
 /// What a row takes at most beside the bytes that its value has in the document and the reference.
 const ROW_BYTES_MAX: usize = 32;
@@ -219,7 +220,8 @@ impl Stage {
         }
     }
 
-    /// The commit is about to be submitted, with this LSN or, if it has none, before it: its paths are everyone's from now on.
+    /// The commit is about to be submitted, with this LSN or, if it has none, before it: its paths are everyone's
+    /// from now on.
     pub(in crate::partition) fn submitted(self, index: &Index, lsn: u64) {
         index.postings.submitted(&self.values, lsn);
         if !self.new_paths.is_empty() {

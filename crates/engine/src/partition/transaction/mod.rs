@@ -7,8 +7,9 @@
 //! The rows of one version of an item are staged in one place, `Transaction::put`, where the old version is at hand;
 //! index rows join the commit there, and what they cost is counted in the same walk.
 //!
-//! A transaction has four parts, each with what it alone changes: `context` (partition, settings and time: nothing), `reads` (overlay and
-//! snapshot), `staged` (rows, items and unique values of the commit) and `tally` (sizes, and what upkeep has to know).
+//! A transaction has four parts, each with what it alone changes: `context` (partition, settings and time: nothing),
+//! `reads` (overlay and snapshot), `staged` (rows, items and unique values of the commit) and `tally` (sizes, and
+//! what upkeep has to know).
 
 mod context;
 mod reads;
@@ -565,8 +566,8 @@ fn check_conditions(write: &Write, old: &Item) -> Result<()> {
 }
 
 impl Partition {
-    /// Takes note of the container's present definition. Under the lock, and always the newest: index rows never go back
-    /// to a policy that others have left.
+    /// Takes note of the container's present definition. Under the lock, and always the newest: index rows never go
+    /// back to a policy that others have left.
     pub(super) fn follow_definition(&self, state: &Overlay) {
         let published_lsn = self.shared.published_lsn();
         let is_empty = || state.totals.items == 0 && published_lsn == state.next_lsn - 1;

@@ -1,8 +1,8 @@
 //! What a page may still use: steps, memory of its request, and time.
 //!
-//! A page that is tried where it must be short has a number of steps. Reading an entry or looking at an item is one, finding an item
-//! and its bytes are some more, and so are the rounds of the loops inside a query and the bytes of its rows. A page that has
-//! used them up gives up and is run again where it holds up nobody.
+//! A page that is tried where it must be short has a number of steps. Reading an entry or looking at an item is one,
+//! finding an item and its bytes are some more, and so are the rounds of the loops inside a query and the bytes of
+//! its rows. A page that has used them up gives up and is run again where it holds up nobody.
 
 use std::rc::Rc;
 use std::time::Instant;

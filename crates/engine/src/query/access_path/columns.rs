@@ -1,8 +1,8 @@
 //! Groups, aggregates and filters from columns: what reading items would give, without reading them.
 //!
-//! Rows come in the order of the items' keys, changed and deferred ones in their places from the page's own snapshot, and
-//! everything is counted as if items had been read the way they would have been: all of them in a row, or those that the entries
-//! of a path lead to when each of them is checked. A client sees no difference but the time.
+//! Rows come in the order of the items' keys, changed and deferred ones in their places from the page's own snapshot,
+//! and everything is counted as if items had been read the way they would have been: all of them in a row, or those
+//! that the entries of a path lead to when each of them is checked. A client sees no difference but the time.
 
 use std::ops::{Range, RangeBounds};
 use std::rc::Rc;
@@ -28,7 +28,8 @@ pub(in crate::query) const STEP_ROWS: usize = 32;
 const LOOK_ROWS: usize = 16 * 1_024;
 /// Rows between two looks at how large a set has become.
 const SIZE_ROWS: usize = 4 * 1_024;
-/// A query that would not read all items has to be asked once more for each so many of them before they are read for it.
+/// A query that would not read all items has to be asked once more for each so many of them before they are read for
+/// it.
 const ITEMS_PER_ASK: u64 = 16 * 1_024;
 
 /// A place among the rows where the item itself is asked.
@@ -176,7 +177,8 @@ impl<'q> ItemReader<'q> {
         Ok(Some(seen))
     }
 
-    /// Shows rows of a set and items in their places, in the order of their keys, and makes a new set of them if it is time to.
+    /// Shows rows of a set and items in their places, in the order of their keys, and makes a new set of them if it
+    /// is time to.
     pub fn show_all(
         &mut self,
         ready: &Ready,
@@ -215,8 +217,8 @@ impl<'q> ItemReader<'q> {
 
     // ---- filters
 
-    /// Keeps what passes the filter, by columns, and counts what does not as read. False, and nothing kept, where there are none
-    /// for this query.
+    /// Keeps what passes the filter, by columns, and counts what does not as read. False, and nothing kept, where
+    /// there are none for this query.
     pub fn prefilter_columns(&mut self, keep: &mut dyn FnMut(u64, Bytes)) -> Ran<bool> {
         let prepared = self.query.prepared;
         let off = self.query.costs.column_asks == 0 || !self.view.columns().is_noting();

@@ -1,6 +1,7 @@
 //! What the index tells without loading items: how many there are, which values they have, how many words.
 //!
-//! Only while every entry's item counts: where something has expired or was purged and is not removed yet, items are asked.
+//! Only while every entry's item counts: where something has expired or was purged and is not removed yet, items are
+//! asked.
 
 use std::rc::Rc;
 
@@ -18,7 +19,8 @@ use crate::query::page::Ran;
 
 /// Most candidates that are intersected for a count; beyond, the items are read in a row.
 const COUNTED_CANDIDATES_MAX: usize = 1_000_000;
-/// Entries of one value that are read in a row before the rest of them is leapt over: finding the next value costs about as much.
+/// Entries of one value that are read in a row before the rest of them is leapt over: finding the next value costs
+/// about as much.
 const REPEATED_ENTRIES_MAX: usize = 32;
 /// Most values of a path that are held to group or to tell apart by them.
 const KEYED_VALUES_MAX: usize = 1_000_000;
@@ -87,7 +89,8 @@ impl ItemReader<'_> {
         Ok(Some(count))
     }
 
-    /// How many items a part of the partition holds. Every item has one row that tells its place in the order of creation.
+    /// How many items a part of the partition holds. Every item has one row that tells its place in the order of
+    /// creation.
     fn count_orders(&mut self) -> Ran<u64> {
         let mut orders = self.view.orders(self.query.span);
         let mut count = 0;
@@ -106,8 +109,8 @@ impl ItemReader<'_> {
         self.passes(&item)
     }
 
-    /// The values of a path's entries, as far as the query tells them apart; `None` where there are too many, or where entries
-    /// do not tell which comes first: of long strings, arrays and objects.
+    /// The values of a path's entries, as far as the query tells them apart; `None` where there are too many, or
+    /// where entries do not tell which comes first: of long strings, arrays and objects.
     pub fn values_in_order(&mut self, path: PathNumber, ranges: &[ValueRange]) -> Ran<Option<Vec<Value>>> {
         let (view, span) = (self.view, self.query.span);
         let needs = self.query.prepared.needs();

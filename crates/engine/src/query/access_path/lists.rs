@@ -107,8 +107,8 @@ impl ItemReader<'_> {
         Ok(List { items: items.into_iter().map(listed).collect(), cut_off, created: true })
     }
 
-    /// Reads the span in storage order, which is much faster than by number, and keeps what passes the filter. False: it
-    /// has no filter that can be asked twice, or its items are large; all of them are to be kept.
+    /// Reads the span in storage order, which is much faster than by number, and keeps what passes the filter. False:
+    /// it has no filter that can be asked twice, or its items are large; all of them are to be kept.
     fn prefilter(&mut self, keep: &mut dyn FnMut(u64, Bytes)) -> Ran<bool> {
         self.foresee_all()?;
         if !self.query.prepared.filters_purely() {

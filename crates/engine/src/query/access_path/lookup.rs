@@ -1,9 +1,9 @@
 //! Finding items by index: a filter bound to the paths of a partition, and the items it leads to.
 //!
-//! A conjunction is worked off in turns: each of its parts is read a little further, and the first that ends names all
-//! candidates. So `city = 'x' AND n > 5` costs twice the smaller of the two and needs no statistics. Its candidates are then
-//! checked on the items, unless the other parts end soon after and can be intersected. Parts that lead to more than a
-//! scan would cost are given up.
+//! A conjunction is worked off in turns: each of its parts is read a little further, and the first that ends names
+//! all candidates. So `city = 'x' AND n > 5` costs twice the smaller of the two and needs no statistics. Its
+//! candidates are then checked on the items, unless the other parts end soon after and can be intersected. Parts that
+//! lead to more than a scan would cost are given up.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -39,6 +39,10 @@ const CANDIDATE_BYTES: usize = 96;
 const INTERSECT_FACTOR: usize = 8;
 /// How many entries are read for each candidate that is worth collecting in a logical partition.
 const READ_FACTOR: u64 = 4;
+
+/// Entries by which the number of those in a range is judged, and ranges of one condition that are.
+const JUDGED_ENTRIES: usize = 32;
+const JUDGED_RANGES_MAX: usize = 8;
 
 /// What the index says about a place.
 pub(in crate::query) fn indexed(view: &PartitionView, place: &Place) -> IndexedPath {
@@ -156,6 +160,17 @@ pub(super) fn candidates_max(costs: &Costs, items: u64) -> usize {
 }
 
 impl ItemReader<'_> {
+    /// About how many items pass the filter, judged from a few entries of each of its parts as if these had nothing
+    /// to do with each other. `None` where they are few, or nobody knows.
+    pub fn estimated_matches(&mut self) -> Ran<Option<u64>> {
+        let Some(bound) = bind(self.filter, self.view, self.query.span, false) else {
+            return Ok(None);
+        };
+        let few = self.query.costs.candidates_min as u64;
+        let judged = judge(&bound.lookup, self.view, self.query.span, few)?;
+        Ok(judged.map(|part| (part * self.view.item_count() as f64) as u64).filter(|items| *items > few))
+    }
+
     /// The items that the index leads to; `None` where reading the whole span is better.
     pub fn candidates(&mut self) -> Ran<Option<Vec<Candidate>>> {
         if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.costs.few_items)? {
@@ -196,8 +211,40 @@ impl ItemReader<'_> {
     }
 }
 
-/// Collects the items that a lookup leads to, and adds up the entries that were read. `tick` is told from time to time how
-/// many, and may end it.
+/// The part of a partition's items that a lookup leads to. `None` where one of its conditions leads to `few`, or is
+/// of another kind than ranges of values.
+fn judge(lookup: &Lookup<'_>, view: &PartitionView, span: &Span, few: u64) -> Ran<Option<f64>> {
+    let items = view.item_count().max(1) as f64;
+    Ok(match lookup {
+        Lookup::Scan { path, scan } if scan.check.is_none() && scan.ranges.len() <= JUDGED_RANGES_MAX => {
+            let mut rows = 0;
+            for range in &scan.ranges {
+                rows += view.estimate(*path, range, span, JUDGED_ENTRIES)?.rows;
+            }
+            Some(rows as f64 / items).filter(|_| rows > few)
+        }
+        Lookup::All(parts) => {
+            let mut all = 1.0;
+            for part in parts {
+                let Some(part) = judge(part, view, span, few)? else { return Ok(None) };
+                all *= part.min(1.0);
+            }
+            Some(all)
+        }
+        Lookup::Any(parts) => {
+            let mut any: f64 = 0.0;
+            for part in parts {
+                // What adds little may be left out.
+                any += judge(part, view, span, few)?.unwrap_or(0.0);
+            }
+            Some(any.min(1.0)).filter(|any| *any > 0.0)
+        }
+        _ => None,
+    })
+}
+
+/// Collects the items that a lookup leads to, and adds up the entries that were read. `tick` is told from time to
+/// time how many, and may end it.
 pub(super) fn collect(
     lookup: &Lookup<'_>,
     reading: Reading<'_>,
@@ -545,8 +592,8 @@ impl<'v> TermCursor<'v> {
     }
 }
 
-/// How many items pass, where entries alone tell; items that must be asked are given to `ask`, which is called without an item
-/// after each entry as well, so that it can end the count.
+/// How many items pass, where entries alone tell; items that must be asked are given to `ask`, which is called
+/// without an item after each entry as well, so that it can end the count.
 pub(super) fn count(
     path: PathNumber,
     scan: &Scan,

@@ -1,10 +1,13 @@
 //! The way to the items of one page: by index, from columns, in a row, or one by one.
 //!
-//! A [`ItemReader`] is all that finding and loading items changes: what was read is counted, how it was found is noted, and steps are taken
-//! from the page's allowance. It writes no row; functions that do are given the page's `Output` besides.
+//! A [`ItemReader`] is all that finding and loading items changes: what was read is counted, how it was found is
+//! noted, and steps are taken from the page's allowance. It writes no row; functions that do are given the page's
+//! `Output` besides.
 //!
-//! - `lookup`: a filter bound to index paths, and the candidates that it leads to. `search`, `terms`: the same by shapes and words.
-//! - `lists`: items in order of creation or of storage. `columns`: what reading all items would give, without reading them.
+//! - `lookup`: a filter bound to index paths, and the candidates that it leads to. `search`, `terms`: the same by
+//!   shapes and words.
+//! - `lists`: items in order of creation or of storage. `columns`: what reading all items would give, without reading
+//!   them.
 //! - `index_only`: how many items there are and which values they have, by entries alone.
 //! - `allowance`: what the page may still use.
 
@@ -107,8 +110,8 @@ impl<'q> ItemReader<'q> {
         Ok(self.query.prepared.matches(system.row(), &self.allowance.meter)?)
     }
 
-    /// Shows all items of the span, in storage order, until there is nothing more to see. Whether they count as loaded is up
-    /// to the visitor.
+    /// Shows all items of the span, in storage order, until there is nothing more to see. Whether they count as
+    /// loaded is up to the visitor.
     pub fn visit(&mut self, visit: &mut Look<'q, '_>) -> Ran<()> {
         let (view, span) = (self.view, self.query.span);
         let mut failed = None;

@@ -1,8 +1,8 @@
 //! Texts with a term, from the rows of its words.
 //!
-//! A term of several words is a phrase: the rows of its words are read side by side, each from where the others have got to, and
-//! the places in them tell whether the words follow each other. Where letters may differ a word has several forms, which are
-//! looked for among all stems of the path; a text has the word where it has any of them.
+//! A term of several words is a phrase: the rows of its words are read side by side, each from where the others have
+//! got to, and the places in them tell whether the words follow each other. Where letters may differ a word has
+//! several forms, which are looked for among all stems of the path; a text has the word where it has any of them.
 
 use bytes::Bytes;
 use orrery_index::{count_places, decode_places};

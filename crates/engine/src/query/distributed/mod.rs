@@ -1,15 +1,18 @@
-//! Queries over the partitions of a container: which are asked, how many at once, what each is charged, and where the next
-//! page goes on.
+//! Queries over the partitions of a container: which are asked, how many at once, what each is charged, and where the
+//! next page goes on.
 //!
-//! [`orrery_query::merge`] puts the answers of shares together; a [`DistributedQuery`] is where it gets them from. One page:
+//! [`orrery_query::merge`] puts the answers of shares together; a [`DistributedQuery`] is where it gets them from.
+//! One page:
 //!
 //! 1. The shares: `Container::shares_of` a scope, or `shares_of_ranges` that a filter leaves (`shares`).
 //! 2. The position of the page before, if there was one, is found again in today's shares (`resume`).
-//! 3. Every share that is turned to for the first time admits the request; each page is made on the caller's thread while that
-//!    is short, else workers help (`share_page`, `workers`). Those whose rows are used are charged to their partitions.
+//! 3. Every share that is turned to for the first time admits the request; each page is made on the caller's thread
+//!    while that is short, else workers help (`share_page`, `workers`). Those whose rows are used are charged to
+//!    their partitions.
 //! 4. What is left over is named so that it can be found again after splits and merges.
 //!
-//! A partition that goes away meanwhile ends the page with `RangeGone`; `Container::routed` runs it again by the new map.
+//! A partition that goes away meanwhile ends the page with `RangeGone`; `Container::routed` runs it again by the new
+//! map.
 
 mod insight;
 mod resume;
@@ -23,14 +26,14 @@ use std::time::{Duration, Instant};
 
 use orrery_budget::{Budget, Exceeded};
 use orrery_query::merge::{
-    Ask, Figures, HeldRows, MergeError, MergePosition, Merged, PageSize, SharePage, Shares,
+    Ask, CachedRows, Figures, MergeError, MergePosition, Merged, PageSize, SharePage, Shares,
 };
 use orrery_query::{RowFormat, Rows};
 use orrery_sql::SqlError;
 
 use super::{
     QueryFailure, QueryMetrics, ResultCache, ResultCachePlace, StatementSource, SystemProperties,
-    held_page_charge,
+    cached_page_charge,
 };
 use crate::call::SentPage;
 use crate::container::Container;
@@ -39,10 +42,10 @@ use crate::feed::Scope;
 use crate::item::Position;
 use crate::throughput::RequestClass;
 
-pub use insight::{EXPLAINED_MAX, QueryInsight};
+pub use insight::{EXPLAINED_MAX, QueryInsight, SHARES_MAX, ShareInsight};
 use resume::SharesAt;
 pub use resume::{DistributedPosition, Part, Resuming};
-use share_page::{Answered, ShareQuery, no_rows};
+use share_page::{Answered, PageTerms, ShareQuery, no_rows};
 pub use shares::Share;
 pub use workers::cores;
 
@@ -80,8 +83,8 @@ pub struct QueryOptions<'a> {
     /// What the request may use.
     pub budget: &'a Budget,
     /// Where rows of later pages are kept, and under which name those of a merged answer are.
-    pub held: Option<&'a Arc<ResultCache>>,
-    pub held_place: Option<ResultCachePlace>,
+    pub result_cache: Option<&'a Arc<ResultCache>>,
+    pub result_place: Option<ResultCachePlace>,
     pub system: &'a dyn SystemProperties,
     /// What the query was compiled from, for partitions that are elsewhere.
     pub statement: StatementSource<'a>,
@@ -113,8 +116,8 @@ impl<'a> QueryOptions<'a> {
             page_time: PAGE_TIME,
             page_bytes: PAGE_BYTES_MAX,
             budget,
-            held: None,
-            held_place: None,
+            result_cache: None,
+            result_place: None,
             system,
             statement,
             format,
@@ -303,16 +306,18 @@ impl<'a> DistributedQuery<'a> {
             prepared: ask.query,
             from: ask.from.or_else(|| self.at_shares.inherited.get(ask.share)?.as_deref()),
             after: ask.after,
-            rows: ask.rows,
-            page_bytes: options.page_bytes,
-            timed: options.timed,
-            explained: options.explained,
-            held: options.held,
-            deadline: Instant::now() + options.page_time,
+            terms: PageTerms {
+                rows: ask.rows,
+                bytes: options.page_bytes,
+                deadline: Instant::now() + options.page_time,
+                format: options.format,
+                timed: options.timed,
+                explained: options.explained,
+            },
+            result_cache: options.result_cache,
             budget: options.budget,
             system: options.system,
             statement: Some(options.statement),
-            format: options.format,
             begins_with: options.begins_with,
             lengthy: options.lengthy,
             steps: self.steps,
@@ -356,8 +361,8 @@ impl<'a> DistributedQuery<'a> {
         self.container.charge_page(share.range, self.options.class, charge_ru, key);
     }
 
-    /// What each of these pages may take in place. Where everything is wanted of many items, only what is known without looking
-    /// at them is: to give up halfway would be to do it twice.
+    /// What each of these pages may take in place. Where everything is wanted of many items, only what is known
+    /// without looking at them is: to give up halfway would be to do it twice.
     fn steps_for(&self, asks: &[Ask<'_>]) -> u64 {
         let left = STEPS_IN_PLACE.saturating_sub(steps_of(&self.insight.metrics));
         if !self.options.gives_up || asks.iter().all(|ask| ask.rows <= SHORT_PAGE_ROWS) {
@@ -475,24 +480,24 @@ impl Shares for DistributedQuery<'_> {
         self.charge_ru += charge_ru;
     }
 
-    fn keep(&mut self, rows: HeldRows) -> u64 {
-        match (self.options.held, &self.options.held_place) {
-            (Some(held), Some(place)) => held.keep(place.clone(), rows),
+    fn keep(&mut self, rows: CachedRows) -> u64 {
+        match (self.options.result_cache, &self.options.result_place) {
+            (Some(cache), Some(place)) => cache.keep(place.clone(), rows),
             _ => 0,
         }
     }
 
-    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<HeldRows>>, DistributedFailure> {
-        let (Some(held), Some(place)) = (self.options.held, &self.options.held_place) else {
+    fn kept(&mut self, number: u64, delivered: u64) -> Result<Option<Arc<CachedRows>>, DistributedFailure> {
+        let (Some(cache), Some(place)) = (self.options.result_cache, &self.options.result_place) else {
             return Ok(None);
         };
-        let Some(rows) = held.find(place, number, delivered) else { return Ok(None) };
+        let Some(rows) = cache.find(place, number, delivered) else { return Ok(None) };
         // Nobody reads a partition, but the page is still a request to one, which must have seen what the client has.
         let Some(range) = self.at_shares.shares.first().map(|first| first.range) else { return Ok(None) };
         self.give_up_early()?;
         self.admit(0)?;
         self.at = Some(self.container.position_for(range, self.options.session)?);
-        let charge_ru = self.options.class.read_charge(held_page_charge());
+        let charge_ru = self.options.class.read_charge(cached_page_charge());
         self.charges.push((0, charge_ru));
         self.charge_ru += charge_ru;
         Ok(Some(rows))

@@ -1,9 +1,10 @@
-//! Where the next page of a query over several partitions begins, and what becomes of that when the map of ranges changes.
+//! Where the next page of a query over several partitions begins, and what becomes of that when the map of ranges
+//! changes.
 //!
-//! Inside a partition its own position says ([`QueryPosition`]). Over all of them a position names its shares by the part of
-//! the hash space that they are, which outlives splits and merges: a part that several shares have taken over goes on in each
-//! of them at the same place, because positions name items, which keep their keys and numbers. A share that spans more
-//! than a part is cut, so that what was read and what was not are apart.
+//! Inside a partition its own position says ([`QueryPosition`]). Over all of them a position names its shares by the
+//! part of the hash space that they are, which outlives splits and merges: a part that several shares have taken over
+//! goes on in each of them at the same place, because positions name items, which keep their keys and numbers. A
+//! share that spans more than a part is cut, so that what was read and what was not are apart.
 
 use orrery_model::{Epk, Value};
 use orrery_query::merge::{MergePosition, SortedPosition};
@@ -17,11 +18,11 @@ use crate::query::QueryPosition;
 pub enum DistributedPosition {
     /// What is left of each part, in hash order. After the last part nothing has been read yet.
     Chain { parts: Vec<Part>, passed: u64 },
-    /// `at.share` and `at.last` count for nothing; `[min, max)` says which they were. What lies before the positions of the
-    /// parts was read before their partitions were split or merged.
+    /// `at.share` and `at.last` count for nothing; `[min, max)` says which they were. What lies before the positions
+    /// of the parts was read before their partitions were split or merged.
     Sorted { parts: Vec<Part>, min: Epk, max: Epk, at: SortedPosition },
     /// After so many rows, which are kept under a number unless that is 0.
-    Whole { delivered: u64, held: u64 },
+    Materialized { delivered: u64, cached: u64 },
 }
 
 /// A part of the hash space, `[min, max)`, and the position in it.
@@ -35,8 +36,8 @@ pub struct Part {
 /// What a position depends on beside the shares.
 #[derive(Clone, Copy, Debug)]
 pub struct Resuming {
-    /// The query has an OFFSET: how much of it the rows before have used up is known to the partition that was, and to nobody
-    /// else.
+    /// The query has an OFFSET: how much of it the rows before have used up is known to the partition that was, and
+    /// to nobody else.
     pub skips: bool,
     /// The shares are merged by their sort keys.
     pub sorts: bool,
@@ -53,8 +54,8 @@ impl SharesAt {
     /// Where the shares begin that a position speaks of. `None` when it cannot be told.
     pub fn go_on(&mut self, start: DistributedPosition, query: Resuming) -> Option<MergePosition> {
         let (parts, passed) = match start {
-            DistributedPosition::Whole { delivered, held } => {
-                return Some(MergePosition::Whole { delivered, held });
+            DistributedPosition::Materialized { delivered, cached } => {
+                return Some(MergePosition::Materialized { delivered, cached });
             }
             DistributedPosition::Sorted { parts, min, max, at } => {
                 self.inherit(&parts, &[&min, &max]);
@@ -62,7 +63,8 @@ impl SharesAt {
                 let share = self.shares.iter().position(|share| share.max > min)?;
                 let last = self.shares.iter().rposition(|share| share.min < max)?.max(share);
                 if share < last {
-                    // Each goes on behind the row by itself. The next position is in one of them and must not forget the others.
+                    // Each goes on behind the row by itself. The next position is in one of them and must not forget
+                    // the others.
                     let (after, passed) = (at.after.clone(), at.passed);
                     let begun = QueryPosition::Sorted { after, passed, window: None }.encode();
                     self.inherited[share..=last].fill(Some(begun));
@@ -95,8 +97,8 @@ impl SharesAt {
         Some(MergePosition::Chain { share: first, inner, passed })
     }
 
-    /// Lets every share begin at the position of the part that it has taken over or is in. Shares are cut where parts end, and
-    /// at these keys besides.
+    /// Lets every share begin at the position of the part that it has taken over or is in. Shares are cut where parts
+    /// end, and at these keys besides.
     fn inherit(&mut self, parts: &[Part], cuts: &[&Epk]) {
         let ends = parts.iter().flat_map(|part| [&part.min, &part.max]);
         for at in ends.chain(cuts.iter().copied()) {
@@ -111,8 +113,8 @@ impl SharesAt {
     /// A position with its shares named by their parts of the hash space.
     pub fn distributed_position(&self, position: &MergePosition) -> DistributedPosition {
         match position {
-            MergePosition::Whole { delivered, held } => {
-                DistributedPosition::Whole { delivered: *delivered, held: *held }
+            MergePosition::Materialized { delivered, cached } => {
+                DistributedPosition::Materialized { delivered: *delivered, cached: *cached }
             }
             MergePosition::Sorted(at) => {
                 let min = self.shares.get(at.share).map(|share| share.min.clone()).unwrap_or_default();
@@ -209,7 +211,7 @@ mod tests {
 
     #[test]
     fn counted_rows_are_of_no_use_to_those_who_have_taken_over() {
-        let delivered = QueryPosition::Delivered { rows: 9, order: crate::query::Order::Stored, held: 0 };
+        let delivered = QueryPosition::Delivered { rows: 9, order: crate::query::Order::Stored, cached: 0 };
         let part = Part { min: epk(""), max: epk("80"), inner: Some(delivered.encode()) };
         let start = DistributedPosition::Chain { parts: vec![part], passed: 9 };
         let query = Resuming { skips: false, sorts: false };

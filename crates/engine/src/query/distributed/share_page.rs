@@ -27,6 +27,20 @@ const FEW_ROWS_BYTES: usize = 1_024;
 /// A page, where the share stood when it was read, and how it was made.
 pub(super) type Answered = Result<(SharePage, Position, QueryInsight), DistributedFailure>;
 
+/// How large a page of a share may be, how it is written, and what is told about it.
+#[derive(Clone, Copy)]
+pub(super) struct PageTerms {
+    /// Most rows of the page.
+    pub rows: usize,
+    pub bytes: usize,
+    /// A page that streams ends then with what it has; the client comes back for the rest.
+    pub deadline: Instant,
+    pub format: &'static dyn RowFormat,
+    /// Whether to take times, and to tell how the page was made.
+    pub timed: bool,
+    pub explained: bool,
+}
+
 /// What a page of a share is made from.
 #[derive(Clone, Copy)]
 pub(super) struct ShareQuery<'a> {
@@ -37,20 +51,12 @@ pub(super) struct ShareQuery<'a> {
     /// Where the share goes on by itself, and the row of the merged result behind which it does so.
     pub from: Option<&'a [u8]>,
     pub after: Option<(&'a SortPosition, u64)>,
-    /// Most rows of the page.
-    pub rows: usize,
-    pub page_bytes: usize,
-    /// Whether to take times, and to tell how the page was made.
-    pub timed: bool,
-    pub explained: bool,
-    pub held: Option<&'a Arc<ResultCache>>,
-    /// A page that streams ends then with what it has; the client comes back for the rest.
-    pub deadline: Instant,
+    pub terms: PageTerms,
+    pub result_cache: Option<&'a Arc<ResultCache>>,
     pub budget: &'a Budget,
     pub system: &'a dyn SystemProperties,
     /// What the query was compiled from, where the share may be elsewhere.
     pub statement: Option<StatementSource<'a>>,
-    pub format: &'static dyn RowFormat,
     /// What an answer begins with.
     pub begins_with: &'a [u8],
     /// How to run a page that turns out to take long, and how many steps are not. `None`: the caller has seen to that.
@@ -116,26 +122,27 @@ impl ShareQuery<'_> {
         from: Option<&'q QueryPosition>,
         steps: Option<u64>,
     ) -> PartitionQuery<'q> {
-        let everything = self.rows == EVERY_ROW;
+        let PageTerms { rows, bytes, deadline, format, timed, explained } = self.terms;
+        let everything = rows == EVERY_ROW;
         PartitionQuery {
             prepared: self.prepared,
             statement: self.statement,
             span,
             from,
             limits: QueryLimits {
-                rows: self.rows,
-                bytes: if everything { usize::MAX } else { self.page_bytes },
-                deadline: Some(self.deadline).filter(|_| !everything),
+                rows,
+                bytes: if everything { usize::MAX } else { bytes },
+                deadline: Some(deadline).filter(|_| !everything),
                 steps,
                 item_bytes_max: ITEM_IN_PLACE_BYTES,
             },
             budget: self.budget,
             session: self.session,
-            held: self.held.map(|held| &**held),
+            result_cache: self.result_cache.map(|cache| &**cache),
             system: self.system,
-            format: self.format,
-            timed: self.timed,
-            explained: self.explained,
+            format,
+            timed,
+            explained,
             costs: Costs::default(),
         }
     }
@@ -146,7 +153,7 @@ impl ShareQuery<'_> {
             loaded_items: page.metrics.loaded_items,
             loaded_bytes: page.metrics.loaded_bytes,
         };
-        let insight = QueryInsight::of_page(&page, self.explained);
+        let insight = QueryInsight::of_page(&page, self.terms.explained);
         let next = page.next.map(|next| next.encode());
         Ok((SharePage { rows, next, figures, held: page.held }, page.at, insight))
     }
@@ -177,15 +184,10 @@ impl ShareQuery<'_> {
             prepared: self.prepared.clone(),
             from: self.from.map(<[u8]>::to_vec),
             after: self.after.map(|(after, passed)| (after.clone(), passed)),
-            rows: self.rows,
-            page_bytes: self.page_bytes,
-            timed: self.timed,
-            explained: self.explained,
-            held: self.held.cloned(),
-            deadline: self.deadline,
+            terms: self.terms,
+            result_cache: self.result_cache.cloned(),
             budget: self.budget.clone(),
             system: self.system.to_shared(),
-            format: self.format,
             begins_with: self.begins_with.to_vec(),
         }
     }
@@ -199,15 +201,10 @@ pub(super) struct ShareJob {
     prepared: Arc<Prepared>,
     from: Option<Vec<u8>>,
     after: Option<(SortPosition, u64)>,
-    rows: usize,
-    page_bytes: usize,
-    timed: bool,
-    explained: bool,
-    held: Option<Arc<ResultCache>>,
-    deadline: Instant,
+    terms: PageTerms,
+    result_cache: Option<Arc<ResultCache>>,
     budget: Budget,
     system: Arc<dyn SystemProperties>,
-    format: &'static dyn RowFormat,
     begins_with: Vec<u8>,
 }
 
@@ -220,17 +217,12 @@ impl ShareJob {
             prepared: &self.prepared,
             from: self.from.as_deref(),
             after: self.after.as_ref().map(|(after, passed)| (after, *passed)),
-            rows: self.rows,
-            page_bytes: self.page_bytes,
-            timed: self.timed,
-            explained: self.explained,
-            held: self.held.as_ref(),
-            deadline: self.deadline,
+            terms: self.terms,
+            result_cache: self.result_cache.as_ref(),
             budget: &self.budget,
             system: &*self.system,
             // Where its partition has gone elsewhere since, it has gone.
             statement: None,
-            format: self.format,
             begins_with: &self.begins_with,
             lengthy: None,
             steps: 0,

@@ -1,8 +1,8 @@
 //! Threads that help with the shares of queries: a few, started when they are first needed, for all queries together.
 //!
-//! Whoever has several things to do calls [`spread`]: it does them on its own thread, one after the other, and workers that
-//! are idle take some of them off it. With none idle everything is done by the caller, which changes the time it takes and
-//! nothing else.
+//! Whoever has several things to do calls [`spread`]: it does them on its own thread, one after the other, and
+//! workers that are idle take some of them off it. With none idle everything is done by the caller, which changes the
+//! time it takes and nothing else.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -120,8 +120,8 @@ impl Workers {
     }
 }
 
-/// Calls `work` with each number below `count`, here and on as many as `helpers` workers, and answers in order. `None` stands
-/// for one that has panicked.
+/// Calls `work` with each number below `count`, here and on as many as `helpers` workers, and answers in order.
+/// `None` stands for one that has panicked.
 pub fn spread<T: Send + 'static>(
     count: usize,
     helpers: usize,

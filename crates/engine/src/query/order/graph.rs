@@ -1,11 +1,11 @@
 //! The nearest vectors, found by walking the graph over them.
 //!
-//! The graph leads to those that it knows; the few that upkeep has not linked yet are compared one by one, as in a scan. From
-//! there on all is as with codes: the likeliest are loaded and the evaluator decides. As many are loaded as after a scan, so
-//! that a query costs the same however far the graph is.
+//! The graph leads to those that it knows; the few that upkeep has not linked yet are compared one by one, as in a
+//! scan. From there on all is as with codes: the likeliest are loaded and the evaluator decides. As many are loaded
+//! as after a scan, so that a query costs the same however far the graph is.
 //!
-//! Beside a filter the likeliest are tried one after the other. When those on the list do not suffice the walk is taken further
-//! with a longer one, until that would cost more than a scan.
+//! Beside a filter the likeliest are tried one after the other. When those on the list do not suffice the walk is
+//! taken further with a longer one, until that would cost more than a scan.
 
 use std::collections::HashSet;
 

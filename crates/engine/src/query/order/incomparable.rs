@@ -1,15 +1,15 @@
 //! Items without a vector that could be compared, in a query for the nearest ones.
 //!
-//! They have no distance, and undefined sorts before everything: by distances, which rise, they come before all others, by
-//! similarities, which fall, after them. Among each other they come by number. An index of vectors does not know them; which
-//! they are is told by a list in memory, which has none where every item has its vector, and the first where many have none
-//! (`partition::index::Part`).
+//! They have no distance, and undefined sorts before everything: by distances, which rise, they come before all
+//! others, by similarities, which fall, after them. Among each other they come by number. An index of vectors does
+//! not know them; which they are is told by a list in memory, which has none where every item has its vector, and the
+//! first where many have none (`partition::index::Part`).
 //!
-//! Beside a filter the first of many may be of no use. What the filter leads to by an index of values, without what has a vector, is
-//! then told by entries alone.
+//! Beside a filter the first of many may be of no use. What the filter leads to by an index of values, without what
+//! has a vector, is then told by entries alone.
 //!
-//! A query by distances asks for the list at once, and where these items fill the page alone no vector is compared. One by
-//! similarities asks only when the vectors do not suffice.
+//! A query by distances asks for the list at once, and where these items fill the page alone no vector is compared.
+//! One by similarities asks only when the vectors do not suffice.
 
 use std::collections::HashSet;
 
@@ -165,7 +165,8 @@ impl<'q> Sorted<'_, 'q> {
         }
     }
 
-    /// Pushes an item of the list if it lacks the vector still. Returns it if it passed the filter; only then it counts as loaded.
+    /// Pushes an item of the list if it lacks the vector still. Returns it if it passed the filter; only then it
+    /// counts as loaded.
     fn push_incomparable(
         &mut self,
         execution: &mut Execution<'q>,
@@ -200,7 +201,8 @@ fn lacking_vector(reader: &mut ItemReader<'_>, others: &Incomparable) -> Ran<Opt
     view.lacking_vector(&others.vectors, &others.part, span, items_max, &mut || reader.allowance.check())
 }
 
-/// The items that the filter leads to and that have no vector; `None` where there are too many of the ones or the others.
+/// The items that the filter leads to and that have no vector; `None` where there are too many of the ones or the
+/// others.
 fn lacking_members(
     reader: &mut ItemReader<'_>,
     others: &Incomparable,

@@ -1,9 +1,9 @@
 //! Walking an index in the order that a query sorts by.
 //!
-//! Entries come by value; those of one value are a *run*, whose items come by number, so that a client which goes on by
-//! value and resource id misses nothing. Entries that do not tell their value (long strings, arrays, objects) make a run of all
-//! that cannot be told apart, and the items decide. A very long run is not worth loading for one page: the query then sorts in
-//! memory.
+//! Entries come by value; those of one value are a *run*, whose items come by number, so that a client which goes on
+//! by value and resource id misses nothing. Entries that do not tell their value (long strings, arrays, objects) make
+//! a run of all that cannot be told apart, and the items decide. A very long run is not worth loading for one page:
+//! the query then sorts in memory.
 
 use bytes::Bytes;
 use orrery_index::{CompositeRange, ValueRange, is_exact, prefix_end, split, split_component};
@@ -41,13 +41,15 @@ enum OrderKind {
         path: PathNumber,
         range: ValueRange,
     },
-    /// `fixed` components have one value, the next `sorted` ones are the query's keys.
+    /// `fixed` components have one value, the next `sorted` ones are the query's keys, the first of them within
+    /// `first`.
     Composite {
         composite: Composite,
         range: CompositeRange,
         fixed: usize,
         sorted: usize,
         points: Vec<ValueRange>,
+        first: ValueRange,
     },
 }
 
@@ -71,13 +73,11 @@ fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -
     let defined = filter.defines(&place) || is_always_defined(path);
     // Undefined comes before everything.
     let missed = Missed { path: number, names: path.clone(), first: !descending };
-    let own = own_ranges(filter, &place);
-    let range = match own {
-        Some(ranges) => ValueRange::of_bytes(ranges.first()?.start.clone(), ranges.last()?.end.clone()),
+    let range = match own_ranges(filter, &place) {
+        Some(ranges) => all_of(ranges)?,
         None => ValueRange::defined(),
     };
-    let filtered = matches!(filter, Filter::Scan(scan)
-        if scan.place == place && scan.check.is_none() && scan.exact && scan.ranges.len() == 1);
+    let filtered = matches!(filter, Filter::Scan(_)) && is_implied(filter, &[], &place, &range);
     Some(IndexOrder {
         kind: OrderKind::Path { path: number, range },
         direction: if *descending { Direction::Reverse } else { Direction::Forward },
@@ -99,6 +99,11 @@ fn own_ranges<'f>(filter: &'f Filter, place: &Place) -> Option<&'f [ValueRange]>
         Filter::All(parts) => parts.iter().find_map(|part| own_ranges(part, place)),
         _ => None,
     }
+}
+
+/// One range that covers a list of them in order.
+fn all_of(ranges: &[ValueRange]) -> Option<ValueRange> {
+    Some(ValueRange::of_bytes(ranges.first()?.start.clone(), ranges.last()?.end.clone()))
 }
 
 /// The one value that a filter fixes at a place.
@@ -130,10 +135,12 @@ fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView
             if points.iter().any(|point| !is_exact(&point.start)) || (best.is_some() && fixed <= best_fixed) {
                 continue;
             }
+            let Some(place) = keys.first().map(|(path, _)| place_of(path)) else { continue };
+            let first = own_ranges(filter, &place).and_then(all_of).unwrap_or_else(ValueRange::all);
             let mut ranges = points.clone();
-            ranges.push(ValueRange::all());
+            ranges.push(first.clone());
             let Some(range) = CompositeRange::new(&ranges, &index.descending()) else { continue };
-            let filtered = only_fixes(filter, &names[..fixed]);
+            let filtered = is_implied(filter, &names[..fixed], &place, &first);
             let text = format!(
                 "composite ({}){}",
                 index.paths.iter().map(|part| part.path.to_string()).collect::<Vec<_>>().join(", "),
@@ -147,6 +154,7 @@ fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView
                     fixed,
                     sorted: keys.len(),
                     points,
+                    first,
                 },
                 direction: if turned { Direction::Reverse } else { Direction::Forward },
                 misses_undefined: None,
@@ -158,13 +166,16 @@ fn composite(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView
     best
 }
 
-/// Whether a filter says nothing but that some places have one value each.
-fn only_fixes(filter: &Filter, names: &[&[String]]) -> bool {
+/// Whether a filter says nothing but that the places `fixed` have one value each and that the one at `place` is in a
+/// range.
+fn is_implied(filter: &Filter, fixed: &[&[String]], place: &Place, range: &ValueRange) -> bool {
     match filter {
         Filter::Scan(scan) => {
-            scan.exact && scan.check.is_none() && names.iter().any(|path| place_of(path) == scan.place)
+            let is_fixed = || fixed.iter().any(|path| place_of(path) == scan.place);
+            let is_range = scan.place == *place && scan.ranges == std::slice::from_ref(range);
+            scan.exact && scan.check.is_none() && (is_range || is_fixed())
         }
-        Filter::All(parts) => parts.iter().all(|part| only_fixes(part, names)),
+        Filter::All(parts) => parts.iter().all(|part| is_implied(part, fixed, place, range)),
         _ => false,
     }
 }
@@ -185,18 +196,18 @@ impl IndexOrder {
                 }
                 view.entries(*path, &range, span, self.direction, None)
             }
-            OrderKind::Composite { composite, range, fixed, points, .. } => {
+            OrderKind::Composite { composite, range, fixed, points, first, .. } => {
                 let mut rest = after.and_then(|after| after.keys.first()).and_then(|key| {
                     let turned =
                         composite.paths.get(*fixed)?.descending != (self.direction == Direction::Reverse);
-                    let all = ValueRange::all();
                     let mut ranges = points.clone();
-                    ranges.push(rest_of(all, key, turned));
+                    ranges.push(rest_of(first.clone(), key, turned));
                     CompositeRange::new(&ranges, &composite.descending())
                 });
                 if let (Some(rest), Some(after)) = (&mut rest, after)
                     && self.direction == Direction::Forward
                     && composite.paths.iter().all(|part| !part.descending)
+                    && after.keys.first().is_some_and(|key| first.start <= ValueRange::equal(key).start)
                 {
                     begin_deeper(&mut rest.start, &after.keys);
                 }
@@ -233,7 +244,8 @@ impl IndexOrder {
     }
 }
 
-/// Moves a start at the first key on to the keys after it, so that entries which share the first key are not gone through again.
+/// Moves a start at the first key on to the keys after it, so that entries which share the first key are not gone
+/// through again.
 fn begin_deeper(start: &mut Vec<u8>, keys: &[Value]) {
     for pair in keys.windows(2) {
         // What follows a value that its entry does not tell is in no order.

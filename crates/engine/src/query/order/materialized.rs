@@ -1,11 +1,11 @@
 //! Queries that must see everything before their first row: groups, aggregates, DISTINCT, ranks.
 //!
-//! The rows that the first page has no room for are known by then and kept (`result_cache`), so that later pages only hand them
-//! out. DISTINCT is the exception: it can stop when its page is full, and does, since many clients read one page only;
-//! its second page runs to the end and keeps what is left. Without kept rows a page runs the query again and leaves
-//! out what was delivered, in the order in which the first page took the items.
+//! The rows that the first page has no room for are known by then and kept (`result_cache`), so that later pages only
+//! hand them out. DISTINCT is the exception: it can stop when its page is full, and does, since many clients read one
+//! page only; its second page runs to the end and keeps what is left. Without kept rows a page runs the query again
+//! and leaves out what was delivered, in the order in which the first page took the items.
 
-use orrery_query::merge::HeldRows;
+use orrery_query::merge::CachedRows;
 use orrery_query::{AggregateKind, Execution, Flow, Prepared};
 
 use super::push_all;
@@ -35,8 +35,8 @@ impl Materialized<'_, '_> {
         self.whole(if created { Order::Created } else { Order::Stored })
     }
 
-    pub fn go_on(&mut self, order: Order, held: u64) -> Ran<Option<QueryPosition>> {
-        if let Some(done) = self.hand_out(order, held)? {
+    pub fn go_on(&mut self, order: Order, cached: u64) -> Ran<Option<QueryPosition>> {
+        if let Some(done) = self.hand_out(order, cached)? {
             return Ok(done);
         }
         self.spill_behind();
@@ -73,10 +73,11 @@ impl Materialized<'_, '_> {
         Ok(self.rest(order, execution.is_done()))
     }
 
-    /// Collects the rows behind the page from now on, where that costs nothing or the client has shown that it wants them.
+    /// Collects the rows behind the page from now on, where that costs nothing or the client has shown that it wants
+    /// them.
     fn spill_behind(&mut self) {
         let prepared = self.reader.query.prepared;
-        let known = self.reader.query.held.is_some() && prepared.fingerprint() != 0;
+        let known = self.reader.query.result_cache.is_some() && prepared.fingerprint() != 0;
         if known && (self.delivered > 0 || !prepared.needs().is_streaming()) {
             self.output.spill();
         }
@@ -90,38 +91,38 @@ impl Materialized<'_, '_> {
         if done && spill.is_none() {
             return None;
         }
-        let held = match (self.reader.query.held, spill) {
-            (Some(held), Some(spill)) => {
-                held.keep(self.place(), HeldRows { first: rows, ends: done, ..spill })
+        let cached = match (self.reader.query.result_cache, spill) {
+            (Some(cache), Some(spill)) => {
+                cache.keep(self.place(), CachedRows { first: rows, ends: done, ..spill })
             }
             _ => 0,
         };
-        Some(QueryPosition::Delivered { rows, order, held })
+        Some(QueryPosition::Delivered { rows, order, cached })
     }
 
     /// A page of kept rows; `None` where there are none.
     fn hand_out(&mut self, order: Order, number: u64) -> Ran<Option<Option<QueryPosition>>> {
-        let Some(held) = self.reader.query.held.filter(|_| number != 0) else { return Ok(None) };
+        let Some(cache) = self.reader.query.result_cache.filter(|_| number != 0) else { return Ok(None) };
         let place = self.place();
-        let Some(kept) = held.find(&place, number, self.delivered) else { return Ok(None) };
+        let Some(kept) = cache.find(&place, number, self.delivered) else { return Ok(None) };
         let mut rest = kept.after(self.delivered).peekable();
         if rest.peek().is_none() {
             return Ok(None);
         }
-        self.reader.report.held();
+        self.reader.report.cached();
         for row in rest.by_ref() {
             if self.output.push_written(row)? == Flow::Stop {
                 break;
             }
         }
         if rest.peek().is_none() {
-            held.forget(&place, number);
+            cache.forget(&place, number);
             if kept.ends {
                 return Ok(Some(None));
             }
         }
         let rows = self.delivered + self.output.rows() as u64;
-        Ok(Some(Some(QueryPosition::Delivered { rows, order, held: number })))
+        Ok(Some(Some(QueryPosition::Delivered { rows, order, cached: number })))
     }
 
     fn place(&self) -> ResultCachePlace {

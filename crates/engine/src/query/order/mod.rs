@@ -1,11 +1,12 @@
 //! The order in which the rows of a page come, one type for each.
 //!
-//! Each has its own state, where the page goes on, and works with the page's two other rooms: the way to the items (`ItemReader`) and what leaves
-//! the page (`Output`).
+//! Each has its own state, where the page goes on, and works with the page's two other rooms: the way to the items
+//! (`ItemReader`) and what leaves the page (`Output`).
 //!
 //! - [`Streamed`]: as the items come. [`Sorted`]: by sort keys. [`Materialized`]: when everything was seen.
-//! - Of sorted pages: `index_order` is an index that has the order, `top_k`, `top_k_candidates` and `window` put the first few in
-//!   order, `ranked` asks a search index for scores, `vector_scan` and `graph` one for vectors, `incomparable` are the items without one.
+//! - Of sorted pages: `index_order` is an index that has the order, `top_k`, `top_k_candidates` and `window` put the
+//!   first few in order, `ranked` asks a search index for scores, `vector_scan` and `graph` one for vectors,
+//!   `incomparable` are the items without one.
 //! - Of whole ones: `by_value` are those that the index answers alone.
 
 mod by_value;

@@ -1,9 +1,10 @@
 //! The best first, from a search index: the scores of all items are known before any of them is loaded.
 //!
-//! Items are loaded from the best score on, all of one score together, until there are enough rows that passed the filter; the
-//! evaluator computes their scores again and puts them in order, so that rows, ties and positions are those of any sorted query.
-//! Texts without any of the terms have the score 0 and follow in order of creation. Only where that is still not enough, or the
-//! filter lets so little through that one item after the other would cost more, everything is read.
+//! Items are loaded from the best score on, all of one score together, until there are enough rows that passed the
+//! filter; the evaluator computes their scores again and puts them in order, so that rows, ties and positions are
+//! those of any sorted query. Texts without any of the terms have the score 0 and follow in order of creation. Only
+//! where that is still not enough, or the filter lets so little through that one item after the other would cost
+//! more, everything is read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -114,7 +115,8 @@ impl Sorted<'_, '_> {
 }
 
 impl<'q> Materialized<'_, 'q> {
-    /// A page of `ORDER BY RANK FullTextScore(…)`, whose statistics the index tells as well. `None` where everything must be read.
+    /// A page of `ORDER BY RANK FullTextScore(…)`, whose statistics the index tells as well. `None` where everything
+    /// must be read.
     pub(super) fn ranked(&mut self) -> Ran<Option<Execution<'q>>> {
         let (view, prepared) = (self.reader.view, self.reader.query.prepared);
         let Some((place, terms)) = prepared.ranked_text() else { return Ok(None) };

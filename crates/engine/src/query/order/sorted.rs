@@ -2,8 +2,9 @@
 //!
 //! Three ways, and what each costs in look-ups (one entry read is 1, loading an item is 8, an item of a scan is 2):
 //! - load the candidates that the filter leads to and sort them: 8 for each;
-//! - walk the index in order and stop when the page is full: 8 for each entry until enough have passed, or 1 where the
-//!   candidates are known and all others can be passed by;
+//! - walk the index in order and stop when the page is full: 8 for each entry until enough have passed, or 1 where
+//!   the candidates are known and all others can be passed by. Where so many items pass the filter that some are soon
+//!   met, the candidates are not even collected;
 //! - read everything and keep the best, for this page and those that follow (`window`): 2 for each item of the span.
 //!
 //! The cheapest is taken, so the best ten of a filter cost about the same in a small and in a large container.
@@ -30,6 +31,10 @@ use crate::query::position::{Order, SORT_KEYS_BYTES_MAX, WindowPosition, stored_
 
 /// Of what a filter lets through that no index knows, one in so many items is assumed.
 const UNKNOWN_PART: u64 = 10;
+
+/// A walk that was thought to meet enough items soon may take so many times as long, and so many entries in any case.
+const WALK_SLACK: u64 = 4;
+const WALK_ENTRIES_MIN: u64 = 256;
 
 /// Entries and items that are looked at to find out whether anything comes after a full page.
 const AHEAD_ENTRIES_MAX: usize = 1_024;
@@ -61,8 +66,9 @@ enum Walked<'q> {
     Page(Option<QueryPosition>),
     /// All entries were walked, and the page has room.
     Through(Box<Execution<'q>>),
-    /// A run is so long that reading everything is faster. Nothing was delivered.
-    LongRun,
+    /// A run is so long that reading everything is faster, or fewer items pass the filter than was thought. Nothing was
+    /// delivered.
+    GaveUp,
 }
 
 impl<'q> Sorted<'_, 'q> {
@@ -83,9 +89,13 @@ impl<'q> Sorted<'_, 'q> {
             .filter(|_| !matches!(self.reader.query.span, Span::Key { .. }));
         // An index that has the filter's items together, in order, is hard to beat.
         let at_once = walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, 0));
+        let soon = match &walk {
+            Some(walk) if !at_once => self.met_soon(walk)?,
+            _ => None,
+        };
         let candidates = match self.reader.filter {
             Filter::Nothing => Some(Vec::new()),
-            _ if at_once => None,
+            _ if at_once || soon.is_some() => None,
             _ => self.reader.candidates()?,
         };
         let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), 0));
@@ -103,7 +113,8 @@ impl<'q> Sorted<'_, 'q> {
         }
         self.reader.report.walk(&walk.text);
         let execution = self.execution().presorted();
-        match self.walk(&walk, execution, candidates.as_deref(), lacking.as_ref())? {
+        let entries_max = soon.unwrap_or(u64::MAX);
+        match self.walk(&walk, execution, candidates.as_deref(), lacking.as_ref(), entries_max)? {
             Walked::Page(next) => Ok(next),
             Walked::Through(execution) => {
                 // What is left are the items that have no entry: they come last.
@@ -111,8 +122,9 @@ impl<'q> Sorted<'_, 'q> {
                 let (reader, output) = (&mut *self.reader, &mut *self.output);
                 Sorted { reader, output, after: after.as_ref(), passed }.in_memory(candidates)
             }
-            Walked::LongRun => {
-                let candidates = if at_once { self.reader.candidates()? } else { candidates };
+            Walked::GaveUp => {
+                let uncollected = at_once || soon.is_some();
+                let candidates = if uncollected { self.reader.candidates()? } else { candidates };
                 self.in_memory(candidates)
             }
         }
@@ -156,6 +168,20 @@ impl<'q> Sorted<'_, 'q> {
         let needs = self.reader.query.prepared.needs();
         let all = needs.top.or(needs.limit).map(|count| count.saturating_add(needs.offset.unwrap_or(0)));
         all.map_or(u64::MAX, |all| all.saturating_sub(passed))
+    }
+
+    /// Where so many items pass the filter that a walk which loads every item meets enough of them before all could
+    /// be collected: how many entries it may take. Beyond that the page ends with what it has, or they are collected
+    /// after all.
+    fn met_soon(&mut self, walk: &IndexOrder) -> Ran<Option<u64>> {
+        if walk.misses_undefined.is_some() || !self.is_worth_walking(walk, None, 0) {
+            return Ok(None);
+        }
+        let Some(matches) = self.reader.estimated_matches()? else { return Ok(None) };
+        let (items, costs) = (self.reader.view.item_count(), &self.reader.query.costs);
+        let walked = self.wanted(self.passed).saturating_mul(items) / matches.max(1);
+        let is_soon = walked.saturating_mul(costs.load_cost) < matches.saturating_mul(costs.entry_cost);
+        Ok(is_soon.then_some(walked.saturating_mul(WALK_SLACK).max(WALK_ENTRIES_MIN)))
     }
 
     /// `lacking` items are loaded besides.
@@ -226,14 +252,14 @@ impl<'q> Sorted<'_, 'q> {
         Some(self.position(after.clone(), execution.passed()))
     }
 
-    /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around. Whoever merges
-    /// carries nothing, and may have begun in the midst of the rows.
+    /// After the last sorted row; or after a number of rows, where the keys are too long to be carried around.
+    /// Whoever merges carries nothing, and may have begun in the midst of the rows.
     fn position(&self, after: SortPosition, passed: u64) -> QueryPosition {
         if self.reader.query.prepared.is_partial() || stored_keys(&after.keys).len() <= SORT_KEYS_BYTES_MAX {
             return QueryPosition::Sorted { after, passed, window: None };
         }
         let rows = passed.saturating_sub(self.reader.query.prepared.needs().offset.unwrap_or(0));
-        QueryPosition::Delivered { rows, order: Order::Stored, held: 0 }
+        QueryPosition::Delivered { rows, order: Order::Stored, cached: 0 }
     }
 
     fn walk(
@@ -242,6 +268,7 @@ impl<'q> Sorted<'_, 'q> {
         mut execution: Execution<'q>,
         candidates: Option<&[Candidate]>,
         lacking: Option<&Lacking>,
+        entries_max: u64,
     ) -> Ran<Walked<'q>> {
         let after = self.after;
         let paths = self.reader.query.prepared.order_paths();
@@ -296,7 +323,14 @@ impl<'q> Sorted<'_, 'q> {
             if run.len() > run_max {
                 self.reader.count_entries(entries.rows_read());
                 return Ok(match self.output.rows() {
-                    0 => Walked::LongRun,
+                    0 => Walked::GaveUp,
+                    _ => Walked::Page(self.after_page(&execution)),
+                });
+            }
+            if entries.rows_read() > entries_max {
+                self.reader.count_entries(entries.rows_read());
+                return Ok(match self.output.rows() {
+                    0 => Walked::GaveUp,
                     _ => Walked::Page(self.after_page(&execution)),
                 });
             }
@@ -375,7 +409,8 @@ impl<'q> Sorted<'_, 'q> {
             self.reader.allowance.check()?;
             let key = self.reader.view.item_key(reference)?;
             let Some(item) = self.reader.load(&key)? else { continue };
-            // Those that have got a value are among the entries; others may have come in the place of those that are gone.
+            // Those that have got a value are among the entries; others may have come in the place of those that are
+            // gone.
             let lacks = index_order::keys_of(&item, paths).first().is_some_and(Value::is_undefined);
             if lacks
                 && item.number == *number

@@ -142,8 +142,9 @@ impl Streamed<'_, '_> {
         Ok(None)
     }
 
-    /// Whether a page that is full goes on although nothing is left. As on the service, a plain scan of a partition does not
-    /// look beyond its page, and the next one is empty; what is filtered, sorted or in one logical partition knows its end.
+    /// Whether a page that is full goes on although nothing is left. As on the service, a plain scan of a partition
+    /// does not look beyond its page, and the next one is empty; what is filtered, sorted or in one logical partition
+    /// knows its end.
     fn leaves_end_open(&self) -> bool {
         let full = self.output.rows() >= self.reader.query.limits.rows;
         full && matches!(self.reader.query.span, Span::All) && self.reader.query.prepared.is_plain_scan()

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use orrery_model::{Number, Value};
 use orrery_query::SortPosition;
 
-/// Times as many as wanted that are held before the others are dropped; putting a few in order at a time would cost more.
+/// Times as many as wanted that are held before the others are dropped; putting a few in order at a time would cost
+/// more.
 const SLACK: usize = 2;
 const HELD_MIN: usize = 64;
 /// Sort keys of what is held; long ones make it hold fewer than wanted.

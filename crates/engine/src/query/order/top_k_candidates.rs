@@ -1,8 +1,8 @@
-//! The best few of many candidates: their sort keys are read first, and only those that can be on the page are shown to the
-//! query, which would else write out rows that it drops later.
+//! The best few of many candidates: their sort keys are read first, and only those that can be on the page are shown
+//! to the query, which would else write out rows that it drops later.
 //!
-//! Where the candidates are more than a few of all items, and columns have what the query filters and sorts by, the columns
-//! are read instead. Everything is counted as if it had been the candidates.
+//! Where the candidates are more than a few of all items, and columns have what the query filters and sorts by, the
+//! columns are read instead. Everything is counted as if it had been the candidates.
 
 use std::rc::Rc;
 

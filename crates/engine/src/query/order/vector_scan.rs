@@ -1,10 +1,11 @@
 //! The nearest vectors, from the rows of a vector index.
 //!
-//! A scan over these rows compares every vector of the span with the one that is wanted; nothing else of the items is read. Whole
-//! vectors are compared as they are, and the scan knows how far off it may be: whatever could still be among the nearest is
-//! loaded, and the evaluator decides, so that the answer is exact. Codes tell roughly: of the likeliest some times as many as
-//! are wanted are loaded and decided about. Beside a filter the likeliest are tried one after the other until enough have passed.
-//! Where there is a graph over the codes it is walked instead (`graph`).
+//! A scan over these rows compares every vector of the span with the one that is wanted; nothing else of the items is
+//! read. Whole vectors are compared as they are, and the scan knows how far off it may be: whatever could still be
+//! among the nearest is loaded, and the evaluator decides, so that the answer is exact. Codes tell roughly: of the
+//! likeliest some times as many as are wanted are loaded and decided about. Beside a filter the likeliest are tried
+//! one after the other until enough have passed. Where there is a graph over the codes it is walked instead
+//! (`graph`).
 //!
 //! Items without a vector that could be compared come after all others, or before them by distances (`incomparable`).
 
@@ -27,7 +28,8 @@ use crate::query::page::Ran;
 
 /// Vectors whose likeness is kept beside a filter; with more, all items are read.
 const COMPARED_MAX: usize = 4_000_000;
-/// Loaded for each wanted row, unless the query says otherwise: by an index of codes, and by one with a graph over them.
+/// Loaded for each wanted row, unless the query says otherwise: by an index of codes, and by one with a graph over
+/// them.
 const LIST_MULTIPLIER: u32 = 5;
 const GRAPH_MULTIPLIER: u32 = 10;
 /// Loaded in any case.

@@ -1,22 +1,22 @@
 //! Sorted rows that no index has in order: a window of them is put in order at once, and kept for the pages to come.
 //!
-//! Items that lack the sorted path, long runs of equal values, candidates of a filter: where a page's rows lie
-//! is only known when everything has been looked at. So the look is for many pages. The first rows from the page's position on,
-//! up to `window_rows` of them, are noted by number and key, and kept under a number that the position carries
-//! (`result_cache`). A later page only loads its own items. Reading a result of any length to its end looks at everything once for each
-//! window, and no page holds more than one window.
+//! Items that lack the sorted path, long runs of equal values, candidates of a filter: where a page's rows lie is
+//! only known when everything has been looked at. So the look is for many pages. The first rows from the page's
+//! position on, up to `window_rows` of them, are noted by number and key, and kept under a number that the position
+//! carries (`result_cache`). A later page only loads its own items. Reading a result of any length to its end looks
+//! at everything once for each window, and no page holds more than one window.
 //!
 //! ```text
 //! an entry of a window: number of the item (8) · what its sort keys were (8) · key of the item
 //! ```
 //!
-//! An item that was changed meanwhile is shown as it is now, if it still sorts where it did; one that sorts elsewhere, or is gone,
-//! is passed over, as it would be by any page that goes on behind its old place. Without the window, after a restart or for want
-//! of room, the page's position says where to go on and a new one is made.
+//! An item that was changed meanwhile is shown as it is now, if it still sorts where it did; one that sorts
+//! elsewhere, or is gone, is passed over, as it would be by any page that goes on behind its old place. Without the
+//! window, after a restart or for want of room, the page's position says where to go on and a new one is made.
 
 use bytes::Bytes;
 use orrery_model::{Value, murmur3_x64_128};
-use orrery_query::merge::HeldRows;
+use orrery_query::merge::CachedRows;
 use orrery_query::{Execution, Flow, SortPosition};
 
 use super::index_order::{keys_in, keys_of};
@@ -82,7 +82,8 @@ impl<'q> Sorted<'_, 'q> {
         }
     }
 
-    /// Puts the entries of one value in order and shows them; `None` where the page has room for what comes behind them.
+    /// Puts the entries of one value in order and shows them; `None` where the page has room for what comes behind
+    /// them.
     pub(super) fn run_window(
         &mut self,
         execution: &mut Execution<'q>,
@@ -101,9 +102,9 @@ impl<'q> Sorted<'_, 'q> {
 
     /// A page from the window that an earlier one has made; `None` where it is gone.
     pub(super) fn kept_window(&mut self, window: WindowPosition) -> Ran<Option<Option<QueryPosition>>> {
-        let Some(held) = self.reader.query.held else { return Ok(None) };
+        let Some(cache) = self.reader.query.result_cache else { return Ok(None) };
         let place = self.window_place();
-        let Some(kept) = held.find(&place, window.held, 0) else { return Ok(None) };
+        let Some(kept) = cache.find(&place, window.cached, 0) else { return Ok(None) };
         let paths = self.reader.query.prepared.order_paths();
         let next = usize::try_from(window.next).unwrap_or(usize::MAX);
         if next >= kept.rows.len() || !self.sorts_plainly(&paths) {
@@ -112,18 +113,18 @@ impl<'q> Sorted<'_, 'q> {
         let mut execution = self.execution().presorted();
         let shown = self.show(&mut execution, &kept.rows, next, &paths)?;
         if self.output.rows() > 0 {
-            self.reader.report.held();
+            self.reader.report.cached();
         }
         Ok(match shown {
             Shown::Full(next) if next < kept.rows.len() => {
-                Some(self.after_page(&execution).map(|at| at.in_window(window.held, next)))
+                Some(self.after_page(&execution).map(|at| at.in_window(window.cached, next)))
             }
             Shown::Over => {
-                held.forget(&place, window.held);
+                cache.forget(&place, window.cached);
                 Some(None)
             }
             Shown::Full(_) | Shown::Through => {
-                held.forget(&place, window.held);
+                cache.forget(&place, window.cached);
                 match (kept.ends, self.output.rows()) {
                     (true, _) => Some(None),
                     (false, 0) => None,
@@ -143,7 +144,7 @@ impl<'q> Sorted<'_, 'q> {
     ) -> Ran<(orrery_query::Rows, bool)> {
         let rows_max = self.reader.query.costs.window_rows.max(1) as u64;
         let page = self.wanted(passed).min(rows_max.max(self.reader.query.limits.rows as u64));
-        let ahead = match self.reader.query.held {
+        let ahead = match self.reader.query.result_cache {
             Some(_) => self.wanted_at_all(passed).min(rows_max).max(page),
             None => page,
         };
@@ -210,8 +211,8 @@ impl<'q> Sorted<'_, 'q> {
             return if ends { None } else { self.after_page(execution) };
         }
         let at = self.after_page(execution)?;
-        let Some(held) = self.reader.query.held else { return Some(at) };
-        let number = held.keep(self.window_place(), HeldRows { first: 0, rows, ends });
+        let Some(cache) = self.reader.query.result_cache else { return Some(at) };
+        let number = cache.keep(self.window_place(), CachedRows { first: 0, rows, ends });
         Some(at.in_window(number, next))
     }
 

@@ -14,10 +14,11 @@
 //! + 0.0111     and 8.4 per MB: each item that was loaded and is no row
 //! ```
 //!
-//! An item that lacks the path of a `SELECT VALUE` is found out by the index, where that answers the filter, and is not loaded. A
-//! row that adds up others has no cost of its own.
+//! An item that lacks the path of a `SELECT VALUE` is found out by the index, where that answers the filter, and is
+//! not loaded. A row that adds up others has no cost of its own.
 //!
-//! Worked example: `SELECT c.id FROM c WHERE c.id = 'x'` with one row: 2.25 + 0.5505 + 0.0045 + 0.0111 + 0.0019 = 2.82 RU.
+//! Worked example: `SELECT c.id FROM c WHERE c.id = 'x'` with one row: 2.25 + 0.5505 + 0.0045 + 0.0111 + 0.0019 =
+//! 2.82 RU.
 
 use orrery_query::pushdown::Filter;
 use orrery_query::{Prepared, Selected};
@@ -47,7 +48,7 @@ pub(crate) fn scanned(rows: u64, items: u64, bytes: u64) -> f64 {
 }
 
 /// What a page costs whose rows were made, and paid for, by an earlier one.
-pub fn held_page_charge() -> f64 {
+pub fn cached_page_charge() -> f64 {
     PAGE_RU
 }
 

@@ -40,7 +40,7 @@ enum Way {
     Walk(String),
     Counted(&'static str),
     Covered(String),
-    Held,
+    Cached,
     /// On another node, in its words.
     Told(String),
 }
@@ -124,8 +124,8 @@ impl Report {
         self.way = Way::Covered(place.to_owned());
     }
 
-    pub(in crate::query) fn held(&mut self) {
-        self.way = Way::Held;
+    pub(in crate::query) fn cached(&mut self) {
+        self.way = Way::Cached;
     }
 
     pub(in crate::query) fn finish(
@@ -257,7 +257,7 @@ impl std::fmt::Display for Report {
             Way::Walk(text) => writeln!(out, "in order of {text}, until the page is full")?,
             Way::Counted(by) => writeln!(out, "counted by {by}, no items")?,
             Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,
-            Way::Held => writeln!(out, "rows that an earlier page has made")?,
+            Way::Cached => writeln!(out, "rows that an earlier page has made")?,
             Way::Told(text) => return out.write_str(text),
         }
         for condition in &self.conditions {

@@ -10,7 +10,8 @@ pub struct QueryMetrics {
     /// Items that were loaded and shown, and the bytes of their documents.
     pub loaded_items: u64,
     pub loaded_bytes: u64,
-    /// Items whose sort keys were read to put the rows of this page and of later ones in order, but were not shown for that.
+    /// Items whose sort keys were read to put the rows of this page and of later ones in order, but were not shown
+    /// for that.
     pub sifted_items: u64,
     /// Items that passed the filter, or would have: those that gave at least one row.
     pub matched_items: u64,

@@ -1,7 +1,8 @@
 //! What leaves a page: its rows, how many items they came from, what the page did, and what it costs.
 //!
-//! [`Output`] is all that a row changes. It takes what items and values become when a query is run over them, counts and
-//! limits it (`rows`), and pays for it out of the page's allowance. `metrics` and `explain` say what a page did, `charge` what it costs.
+//! [`Output`] is all that a row changes. It takes what items and values become when a query is run over them, counts
+//! and limits it (`rows`), and pays for it out of the page's allowance. `metrics` and `explain` say what a page did,
+//! `charge` what it costs.
 
 pub(crate) mod charge;
 mod explain;
@@ -10,7 +11,7 @@ mod rows;
 
 use orrery_budget::Held;
 use orrery_model::{Raw, Value};
-use orrery_query::merge::HeldRows;
+use orrery_query::merge::CachedRows;
 use orrery_query::{Execution, Flow, Row};
 
 pub use explain::{IndexUse, Report};
@@ -119,7 +120,7 @@ impl<'q> Output<'q> {
     }
 
     /// The rows behind the page.
-    pub fn take_spilled(&mut self) -> Option<HeldRows> {
+    pub fn take_spilled(&mut self) -> Option<CachedRows> {
         self.rows.take_spilled().filter(|spilled| !spilled.rows.is_empty())
     }
 
@@ -134,7 +135,8 @@ impl<'q> Output<'q> {
         self.matched_items += items;
     }
 
-    /// Sets it to what is known better: items may be pushed that were counted before, or stand for more than themselves.
+    /// Sets it to what is known better: items may be pushed that were counted before, or stand for more than
+    /// themselves.
     pub fn set_matched(&mut self, items: u64) {
         self.matched_items = items;
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use orrery_budget::{Budget, Exceeded, Held};
-use orrery_query::merge::HeldRows;
+use orrery_query::merge::CachedRows;
 use orrery_query::{Flow, Row};
 use orrery_sql::SqlError;
 
@@ -20,7 +20,7 @@ pub(super) struct PageRows<'s> {
     bytes: usize,
     limits: QueryLimits,
     /// Rows behind the page are collected here, as long as they fit.
-    spill: Option<HeldRows>,
+    spill: Option<CachedRows>,
     budget: &'s Budget,
     held: Option<Held>,
     /// Why a row was not taken.
@@ -60,10 +60,10 @@ impl<'s> PageRows<'s> {
     }
 
     pub fn spill(&mut self) {
-        self.spill = Some(HeldRows::default());
+        self.spill = Some(CachedRows::default());
     }
 
-    pub fn take_spilled(&mut self) -> Option<HeldRows> {
+    pub fn take_spilled(&mut self) -> Option<CachedRows> {
         self.spill.take()
     }
 

@@ -68,7 +68,8 @@ fn rounds(store: &EmbeddedStore, rounds: std::ops::Range<u64>) {
     }
 }
 
-/// A store of two spaces whose rows lie in common tables, one of them damaged: in the last level, or in the first above others.
+/// A store of two spaces whose rows lie in common tables, one of them damaged: in the last level, or in the first
+/// above others.
 fn damaged(first_level: bool) -> tempfile::TempDir {
     let directory = temporary();
     let store = open(&directory, small());

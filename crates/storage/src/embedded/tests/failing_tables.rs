@@ -1,9 +1,10 @@
 //! Failures below the tables. The crate does its own I/O, so they are made by real means: a limit on file sizes in a
 //! child process (every write beyond it fails, as on a full disk), a directory that is gone, bytes that are changed.
 //!
-//! Covered: failing writes of table files (flush and compaction), failing creation of files, flipped bytes met by gets
-//! and scans and compaction, cut and missing tables at open, locks poisoned by a panic. Not covered: a failing sync of a
-//! table or manifest, which nothing short of a special file system can produce; it takes the same path as the rest.
+//! Covered: failing writes of table files (flush and compaction), failing creation of files, flipped bytes met by
+//! gets and scans and compaction, cut and missing tables at open, locks poisoned by a panic. Not covered: a failing
+//! sync of a table or manifest, which nothing short of a special file system can produce; it takes the same path as
+//! the rest.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

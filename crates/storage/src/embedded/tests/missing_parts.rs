@@ -1,4 +1,5 @@
-//! A store that misses a part of itself is refused with the part's name; a missing part is never taken for an empty one.
+//! A store that misses a part of itself is refused with the part's name; a missing part is never taken for an empty
+//! one.
 
 use std::path::Path;
 

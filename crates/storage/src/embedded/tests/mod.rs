@@ -85,10 +85,10 @@ pub(super) fn until_within(time: Duration, what: &str, condition: impl Fn() -> b
     }
 }
 
-/// What a crash of the process would leave: a copy of the directory, taken while flushes, compactions and drops go on but
-/// no commits come. The log is copied first, because a segment goes only after a flush. A tree whose `current` has moved on
-/// meanwhile may have lost a table, and a log whose end has moved on (a drop that finishes writes to it) may have got a
-/// segment after the others were copied: then everything is copied again.
+/// What a crash of the process would leave: a copy of the directory, taken while flushes, compactions and drops go on
+/// but no commits come. The log is copied first, because a segment goes only after a flush. A tree whose `current`
+/// has moved on meanwhile may have lost a table, and a log whose end has moved on (a drop that finishes writes to it)
+/// may have got a segment after the others were copied: then everything is copied again.
 pub(super) fn image(directory: &Path) -> TempDir {
     let currents = |root: &Path| {
         let trees = TREE_NAMES.map(|tree| std::fs::read(root.join(tree).join("current")).expect("a tree"));

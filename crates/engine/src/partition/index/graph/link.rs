@@ -1,8 +1,9 @@
 //! Taking vectors into the graph, and out of it, a few with each commit.
 //!
-//! Upkeep is the only one who writes a graph, one visit at a time, so what a snapshot shows of it is what there is. What a
-//! commit is made of is read without the partition's lock; writers who come meanwhile leave touched rows behind those that were
-//! read. A touched row only says where to look: what is linked is the code that the item has in the snapshot.
+//! Upkeep is the only one who writes a graph, one visit at a time, so what a snapshot shows of it is what there is.
+//! What a commit is made of is read without the partition's lock; writers who come meanwhile leave touched rows
+//! behind those that were read. A touched row only says where to look: what is linked is the code that the item has
+//! in the snapshot.
 
 use std::collections::HashMap;
 use std::ops::Bound;

@@ -1,18 +1,20 @@
 //! Graphs over the vectors of a path, for `diskANN` indexes: kept beside the index rows, and behind them.
 //!
-//! What an item's commit writes about a vector is its code, as for other indexes of codes, and, once there is a graph, a row that
-//! says that the graph has not looked at it yet. Upkeep takes these up in the order in which they were written (`link`): a commit
-//! of its own links some vectors, takes out others that are gone, and says how far it got.
+//! What an item's commit writes about a vector is its code, as for other indexes of codes, and, once there is a
+//! graph, a row that says that the graph has not looked at it yet. Upkeep takes these up in the order in which they
+//! were written (`link`): a commit of its own links some vectors, takes out others that are gone, and says how far it
+//! got.
 //!
 //! ```text
 //! code      of every vector, in the order of items; in the item's commit
-//! touched   every code that was written or removed since the graph was begun and has not been looked at; in the item's commit
+//! touched   every code that was written or removed and has not been looked at since; in the item's commit
 //! node      item, code     links   other nodes     node of   item -> node     graph   how far it is; all by upkeep
 //! ```
 //!
-//! So at any moment the vectors of a partition are those that the graph leads to, the touched ones, and, while a graph is
-//! being begun, the codes that upkeep has not come to. A query looks at all three, and the items decide. That holds in every
-//! snapshot, because each commit moves a vector from one to the other; nothing depends on when upkeep comes.
+//! So at any moment the vectors of a partition are those that the graph leads to, the touched ones, and, while a
+//! graph is being begun, the codes that upkeep has not come to. A query looks at all three, and the items decide.
+//! That holds in every snapshot, because each commit moves a vector from one to the other; nothing depends on when
+//! upkeep comes.
 //!
 //! A graph is begun when a partition has many items, and can be dropped and begun again at any time. Numbers of nodes
 //! are not used twice in one graph.
@@ -78,7 +80,8 @@ impl Scheme {
     }
 }
 
-/// The paths whose graphs are told what is touched, the last commit that told one, and whether there is something to look at.
+/// The paths whose graphs are told what is touched, the last commit that told one, and whether there is something to
+/// look at.
 pub(super) fn open(snapshot: &dyn Snapshot) -> Result<(Vec<u16>, u64, bool)> {
     let mut rows = snapshot.scan(Table::Index, keys::index::graphs(), Direction::Forward);
     let (mut told, mut touch, mut any) = (Vec::new(), 0, false);

@@ -64,8 +64,8 @@ impl PartitionView {
         Ok(graph.map(|graph| GraphPath { path, graph }))
     }
 
-    /// Vectors that the graph does not know, or not as they are: first those without a code, then those that were written since
-    /// it was last worked on.
+    /// Vectors that the graph does not know, or not as they are: first those without a code, then those that were
+    /// written since it was last worked on.
     pub fn touched_entries(&self, graph: &GraphPath, span: &Span) -> [Entries<'_>; 2] {
         let first = keys::index::touched(graph.path, 1, &[]);
         let mut head = Vec::with_capacity(keys::index::HEAD_BYTES);
@@ -89,8 +89,8 @@ impl PartitionView {
         Some(self.vector_entries_after(vectors, span, Some(after)))
     }
 
-    /// How many vectors there are, as far as the graph tells without looking at each: not while it is begun, and not when much was
-    /// written since it was last worked on.
+    /// How many vectors there are, as far as the graph tells without looking at each: not while it is begun, and not
+    /// when much was written since it was last worked on.
     pub(in super::super) fn graph_vectors(&self, vectors: &VectorPath) -> Result<Option<u64>> {
         let Some(path) = vectors.path().filter(|_| vectors.is_graph) else { return Ok(None) };
         let Some(row) = self.snapshot().get(Table::Index, &keys::index::graph(path))? else {

@@ -4,6 +4,8 @@ import static suite.Suite.check;
 import static suite.Suite.equal;
 import static suite.Suite.item;
 
+import com.azure.cosmos.CosmosAsyncContainer;
+import com.azure.cosmos.CosmosAsyncDatabase;
 import com.azure.cosmos.CosmosContainer;
 import com.azure.cosmos.models.CompositePath;
 import com.azure.cosmos.models.CompositePathSortOrder;
@@ -50,6 +52,11 @@ final class Queries {
     private static Suite owner;
 
     private Queries() {}
+
+    /** The same container for the asynchronous client. */
+    static CosmosAsyncContainer readings(Suite suite, CosmosAsyncDatabase database) throws Exception {
+        return database.getContainer(readings(suite).getId());
+    }
 
     /** Makes the container on first use; all cases of a suite share it. */
     private static CosmosContainer readings(Suite suite) throws Exception {

@@ -191,6 +191,8 @@ final class Suite {
         SplitCases.addTo(cases);
         ThrottlingCases.addTo(cases);
         ModeCases.addTo(cases);
+        AsyncCases.addTo(cases);
+        SpringCases.addTo(cases);
         Suite suite = new Suite();
         int[] counts = new int[2];
         for (var each : cases.entrySet()) {

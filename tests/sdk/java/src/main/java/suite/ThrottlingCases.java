@@ -26,7 +26,7 @@ final class ThrottlingCases {
     private ThrottlingCases() {}
 
     /** Runs an action under one fault rule and returns how often it fired. */
-    private static int fired(String rule, Suite.Case action, Suite suite) throws Exception {
+    static int fired(String rule, Suite.Case action, Suite suite) throws Exception {
         Admin.ask("PUT", ROUTE, "{'seed':1,'rules':[" + rule + "]}");
         try {
             action.run(suite);

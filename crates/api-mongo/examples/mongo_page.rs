@@ -1,0 +1,93 @@
+//! Writes the page about the MongoDB API from the tables of commands, operators and stages: `mongo_page FILE` (see
+//! `cargo xtask docs`).
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+const INTRODUCTION: &str = "\
+# The MongoDB API
+
+Served on a port of its own, `--mongo-listen`, 10255 by default, and on the shared port, where it is known by its first bytes; plain and with TLS. The
+user is the account's name, the password one of its keys, and read-only keys only read; `--mongo-auth off` lets everybody on this machine in. `orrery connect`
+prints the connection string:
+
+    mongosh 'mongodb://orrery:KEY@127.0.0.1:10255/?directConnection=true'
+
+This page is made from the tables of commands, operators and stages by `cargo xtask docs`; change it there.
+
+## How MongoDB's things are kept
+
+| MongoDB | here |
+|---|---|
+| database | database of the account |
+| collection | container without a partition key: one logical partition, 20 GB |
+| sharded collection (`shardCollection`, `customAction: \"CreateCollection\"` with `shardKey`) | container with a hash key of version 2 |
+| document | item, 2 MB as JSON; `id` is a text made of `_id`, a field `id` is kept as `$id`, a `ttl` that is no time to live as `$ttl` ([ADR 35](../adr/0035-documents-of-mongodb.md)) |
+| index | a description; every path is indexed. Several fields: a composite index. `2dsphere`: a spatial one. `expireAfterSeconds` on `_ts`: the container's TTL |
+| unique index | looked up before each write; holds among writers of this API |
+| views, validators, capped collections, users | kept in a container `$mongo` of the database |
+
+SQL, the change feed, TTL, throughput, splits and fault rules work on all of it.
+
+## Differences from MongoDB
+
+| what | how it is here |
+|---|---|
+| transactions | up to 100 documents of one collection (of a sharded one: one value of the shard key), 60 s; reads see what is committed at their time |
+| retryable writes | the reply of the last one of each session is kept in memory |
+| change streams | of a collection, a database or all; resumed for an hour; updates are told by what differs between two versions |
+| `renameCollection`, `$out` | copy |
+| TTL on other fields than `_ts` | kept as a description, nothing is deleted by it |
+| `$where`, `$function`, `$accumulator`, `mapReduce` | refused: scripts of clients are not run |
+| write concerns | what is answered is durable; more than one node is refused as MongoDB does |
+| fail points | `failCommand`, for tests of drivers, over loopback |
+
+Limits: messages 48 MB, 100,000 writes in a command, 10,000 cursors (10 minutes idle), 100,000 sessions (30 minutes), 256 MB of memory for one command or cursor,
+and `--request-timeout`.
+
+";
+
+/// A table of names and what they do.
+fn section<'a>(page: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, &'a str)>) {
+    let rows: Vec<_> = rows.collect();
+    let _ = writeln!(page, "\n## {title} ({})\n\n| name | what it does |\n|---|---|", rows.len());
+    for (name, about) in rows {
+        let _ = writeln!(page, "| `{name}` | {} |", about.replace('|', "\\|"));
+    }
+}
+
+fn main() -> ExitCode {
+    let Some(file) = std::env::args().nth(1) else {
+        eprintln!("usage: mongo_page FILE");
+        return ExitCode::FAILURE;
+    };
+    let mut page = String::from(INTRODUCTION);
+    let commands = orrery_api_mongo::COMMANDS;
+    let _ = writeln!(page, "## Commands ({})\n\n| command | what it does |\n|---|---|", commands.len());
+    for command in commands {
+        let _ = writeln!(page, "| `{}` | {} |", command.name, command.about.replace('|', "\\|"));
+    }
+    use orrery_mongo::{accumulator, expression, filter, pipeline, update};
+    let filters = filter::table::OPERATORS.iter().map(|one| (one.name, one.summary));
+    section(&mut page, "Query operators", filters);
+    let updates = update::table::OPERATORS.iter().map(|one| (one.name, one.summary));
+    section(&mut page, "Update operators", updates);
+    section(&mut page, "Stages", pipeline::STAGES.iter().map(|one| (one.name, one.documentation)));
+    for (family, operators) in expression::table::OPERATORS {
+        section(
+            &mut page,
+            &format!("Expressions: {family}"),
+            operators.iter().map(|one| (one.name, one.about)),
+        );
+    }
+    section(&mut page, "Accumulators", accumulator::ACCUMULATORS.iter().map(|one| (one.name, one.about)));
+    let windows = accumulator::window::WINDOW_FUNCTIONS.iter().map(|one| (one.name, one.about));
+    section(&mut page, "Functions of windows", windows);
+    match std::fs::write(&file, page) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cannot write {file}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

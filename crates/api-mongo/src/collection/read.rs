@@ -1,0 +1,217 @@
+//! Finding documents: by id where a filter fixes it, else by a statement; what a transaction has written comes in
+//! between.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
+use orrery_engine::{Kind, ReadOptions, Scope as Reach, block_on};
+use orrery_model::{DocWriter, KeyComponent, PartitionKey, Raw};
+use orrery_mongo::filter::{Condition, Filter, Matched, Test};
+use orrery_mongo::pipeline::{Row, Rows};
+use orrery_mongo::{Bson, Context, Result, ValueRef, codec};
+
+use super::item_form::Found;
+use super::scan::Pages;
+use super::{Collection, Scope, id_text, lowering, statement};
+use crate::errors::of_engine;
+
+/// Ids of one statement.
+const IDS_MAX: usize = 1_000;
+
+/// Documents of a collection that match a filter, with their versions.
+pub struct Finding {
+    source: Source,
+    filter: Option<Filter>,
+    context: Context,
+    /// What a transaction has written: replaced, new (`Some`), or deleted.
+    overlay: BTreeMap<String, Option<Bytes>>,
+    seen: HashSet<String>,
+    added: Option<std::vec::IntoIter<Bytes>>,
+}
+
+enum Source {
+    Points(std::vec::IntoIter<Found>),
+    Pages(Box<Pages>),
+}
+
+impl Collection {
+    /// Documents that match, in no order but that of their creation.
+    pub fn find(
+        &self,
+        scope: &Scope,
+        filter: Option<&Filter>,
+        context: &Context,
+        wanted: Option<u64>,
+    ) -> Result<Finding> {
+        let overlay = scope
+            .transaction
+            .as_ref()
+            .map(|(_, open)| open.lock().overlay(&self.container))
+            .unwrap_or_default();
+        let reach = self.reach(filter);
+        let source = match self.ids(filter) {
+            Some(ids) if ids.len() <= 2 && reach.is_some() => {
+                let key = reach.unwrap_or_default();
+                let mut found = Vec::new();
+                for id in ids {
+                    found.extend(self.read(scope, &key, &id)?);
+                }
+                Source::Points(found.into_iter())
+            }
+            ids => {
+                let condition = match ids {
+                    Some(ids) if ids.len() <= IDS_MAX => Some(statement::one_of(
+                        statement::path(["id"]),
+                        ids.iter().map(|id| statement::text(id)).collect(),
+                    )),
+                    _ => filter.and_then(|filter| lowering::lower(filter, self.meta.decimals)),
+                };
+                let statement = statement::select(condition).map_err(|error| {
+                    orrery_mongo::Error::new(orrery_mongo::error::code::INTERNAL_ERROR, error.to_string())
+                })?;
+                let reach = match reach {
+                    Some(key) if !key.0.is_empty() => Reach::Key(key),
+                    _ => Reach::All,
+                };
+                let wanted = wanted.filter(|_| filter.is_none());
+                Source::Pages(Box::new(Pages::new(
+                    self.container.clone(),
+                    reach,
+                    statement,
+                    context.budget.clone(),
+                    scope.spent.clone(),
+                    wanted,
+                )))
+            }
+        };
+        Ok(Finding {
+            source,
+            filter: filter.cloned(),
+            context: context.clone(),
+            overlay,
+            seen: HashSet::new(),
+            added: None,
+        })
+    }
+
+    /// One item, as it is in the container.
+    pub fn read(&self, scope: &Scope, key: &PartitionKey, id: &str) -> Result<Option<Found>> {
+        if id.is_empty() {
+            return Ok(None);
+        }
+        match block_on(self.container.read_item(key, id, &ReadOptions::default())) {
+            Ok(reply) => {
+                scope.spent.add(reply.charge_ru);
+                Ok(Some(Found { document: reply.item.document, etag: reply.item.etag.to_string() }))
+            }
+            Err(error) if error.kind == Kind::NotFound => {
+                scope.spent.add(error.charge_ru);
+                Ok(None)
+            }
+            Err(error) => Err(of_engine(error)),
+        }
+    }
+
+    /// The ids of items that a filter leaves, if it fixes `_id`.
+    fn ids(&self, filter: Option<&Filter>) -> Option<Vec<String>> {
+        let filter = filter?;
+        if filter.collation.is_some() {
+            return None;
+        }
+        let fixed = |value: &Bson| !matches!(value, Bson::Array(_) | Bson::Regex(_) | Bson::Undefined);
+        if let Some((_, id)) = filter.equalities().into_iter().find(|(path, _)| *path == "_id") {
+            return fixed(id).then(|| id_text::candidates(id));
+        }
+        let of_list = |condition: &Condition| match condition {
+            Condition::Field { path, test: Test::In(values) }
+                if &**path == "_id" && values.iter().all(fixed) =>
+            {
+                let mut ids: Vec<String> = values.iter().flat_map(id_text::candidates).collect();
+                ids.sort();
+                ids.dedup();
+                Some(ids)
+            }
+            _ => None,
+        };
+        match &filter.root {
+            Condition::And(parts) => parts.iter().find_map(of_list),
+            one => of_list(one),
+        }
+    }
+
+    /// The logical partition that a filter leaves; of a collection that is not sharded there is only one.
+    fn reach(&self, filter: Option<&Filter>) -> Option<PartitionKey> {
+        let Some(path) = self.shard_key() else { return Some(PartitionKey::default()) };
+        let filter = filter?;
+        if filter.collation.is_some() {
+            return None;
+        }
+        let (_, value) = filter.equalities().into_iter().find(|(fixed, _)| **fixed == *path)?;
+        // Null is found where there is nothing, too.
+        if matches!(value, Bson::Null | Bson::Undefined | Bson::Array(_) | Bson::Regex(_) | Bson::Document(_))
+        {
+            return None;
+        }
+        let mut writer = DocWriter::keeping_widths(64);
+        codec::write_stored(ValueRef::Owned(value), &mut writer);
+        let bytes = writer.finish();
+        let component = Raw::document(&bytes).ok().and_then(KeyComponent::from_raw)?;
+        Some([component].into())
+    }
+}
+
+impl Finding {
+    pub fn next_found(&mut self) -> Result<Option<(Found, Matched)>> {
+        loop {
+            let Some(found) = self.next_unfiltered()? else { return Ok(None) };
+            match &self.filter {
+                None => return Ok(Some((found, Matched::default()))),
+                Some(filter) => {
+                    let matched = filter.find(codec::item(&found.document)?, &self.context)?;
+                    if let Some(matched) = matched {
+                        return Ok(Some((found, matched)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_unfiltered(&mut self) -> Result<Option<Found>> {
+        loop {
+            if let Some(added) = &mut self.added {
+                return Ok(added.next().map(|document| Found { document, etag: String::new() }));
+            }
+            let next = match &mut self.source {
+                Source::Points(found) => found.next(),
+                Source::Pages(pages) => pages.next()?,
+            };
+            let Some(found) = next else {
+                let seen = std::mem::take(&mut self.seen);
+                let new = std::mem::take(&mut self.overlay).into_iter();
+                let new = new.filter(|(id, _)| !seen.contains(id)).filter_map(|(_, document)| document);
+                self.added = Some(new.collect::<Vec<_>>().into_iter());
+                continue;
+            };
+            if self.overlay.is_empty() {
+                return Ok(Some(found));
+            }
+            let id = Raw::document(&found.document).ok().and_then(|raw| raw.get("id")).and_then(Raw::as_str);
+            match id.map(|id| (id, self.overlay.get(id))) {
+                Some((id, Some(own))) => {
+                    let own = own.clone();
+                    self.seen.insert(id.to_owned());
+                    if let Some(document) = own {
+                        return Ok(Some(Found { document, etag: found.etag }));
+                    }
+                }
+                _ => return Ok(Some(found)),
+            }
+        }
+    }
+}
+
+impl Rows for Finding {
+    fn next(&mut self) -> Result<Option<Row>> {
+        Ok(self.next_found()?.map(|(found, _)| Row::Stored(found.document)))
+    }
+}

@@ -1,0 +1,201 @@
+//! The MongoDB API to the server: a stream api, on a port of its own and, by its first bytes, on the shared one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, Uri};
+use orrery_api::{
+    Answered, Attendant, ByteStream, Claim, Connection, HttpApi, Lengthy, StreamApi, StreamFuture, Summary,
+};
+use orrery_engine::Account;
+use parking_lot::Mutex;
+
+use crate::auth::Authenticator;
+use crate::catalog::Catalog;
+use crate::collection::host::{HOST, Host};
+use crate::config::MongoConfig;
+use crate::cursors::Cursors;
+use crate::failpoints::FailPoints;
+use crate::sessions::Sessions;
+use crate::{connection, wire};
+
+/// By the numbers of a database and a container.
+type UniqueLocks = HashMap<(u32, u32), Arc<Mutex<()>>>;
+
+/// What every connection uses.
+pub struct Core {
+    pub account: Arc<Account>,
+    pub config: MongoConfig,
+    pub lengthy: Lengthy,
+    pub authenticator: Authenticator,
+    pub catalog: Catalog,
+    pub cursors: Cursors,
+    pub sessions: Sessions,
+    pub fail_points: FailPoints,
+    pub clock: Clock,
+    /// One for each container whose unique indexes are checked before a write.
+    pub unique_locks: Mutex<UniqueLocks>,
+    pub started: Instant,
+    pub counts: Counts,
+    /// Somebody has opened a change stream: new containers keep what these need.
+    pub watched: AtomicBool,
+    /// Writes of late that replaced a whole document, which change streams tell from updates.
+    pub replaced: Mutex<VecDeque<(u32, u32, u64)>>,
+}
+
+/// How often what was asked, for `serverStatus`.
+#[derive(Default)]
+pub struct Counts {
+    pub connections: AtomicU64,
+    pub connections_ever: AtomicI32,
+    pub requests: AtomicU64,
+    pub inserts: AtomicU64,
+    pub queries: AtomicU64,
+    pub updates: AtomicU64,
+    pub deletes: AtomicU64,
+    pub get_mores: AtomicU64,
+    pub commands: AtomicU64,
+}
+
+/// The time of the cluster: seconds, and a count within the second. Never goes back.
+#[derive(Default)]
+pub struct Clock(AtomicU64);
+
+impl Clock {
+    /// The present time, later than any before.
+    pub fn tick(&self, now_s: u32) -> (u32, u32) {
+        let least = u64::from(now_s) << 32 | 1;
+        let next = |last: u64| Some((last + 1).max(least));
+        let last = self.0.fetch_update(Relaxed, Relaxed, next).unwrap_or_default();
+        split((last + 1).max(least))
+    }
+
+    pub fn now(&self, now_s: u32) -> (u32, u32) {
+        split(self.0.load(Relaxed).max(u64::from(now_s) << 32 | 1))
+    }
+
+    /// Another member has seen this time; a client carries it here.
+    pub fn seen(&self, time: (u32, u32)) {
+        self.0.fetch_max(u64::from(time.0) << 32 | u64::from(time.1), Relaxed);
+    }
+}
+
+fn split(time: u64) -> (u32, u32) {
+    ((time >> 32) as u32, time as u32)
+}
+
+impl Core {
+    /// Runs what may take long where that holds up nobody.
+    pub fn lengthy<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let (mut work, mut result) = (Some(work), None);
+        (self.lengthy)(&mut || result = work.take().map(|work| work()));
+        result.expect("the server runs what it is given")
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        i64::try_from(self.account.env().now_ms()).unwrap_or(i64::MAX)
+    }
+
+    pub fn cluster_time(&self) -> (u32, u32) {
+        self.clock.now(self.account.env().now_s())
+    }
+
+    /// An object id as drivers make them: the second, a number of the process, a count.
+    pub fn new_object_id(&self) -> [u8; 12] {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut id = [0; 12];
+        id[..4].copy_from_slice(&self.account.env().now_s().to_be_bytes());
+        let process = (u64::from(std::process::id()) << 16 ^ u64::from(self.account.number())).to_be_bytes();
+        id[4..9].copy_from_slice(&process[3..]);
+        id[9..].copy_from_slice(&COUNT.fetch_add(1, Relaxed).to_be_bytes()[5..]);
+        id
+    }
+
+    pub fn random_u64(&self) -> u64 {
+        self.account.env().random_u64()
+    }
+}
+
+/// The MongoDB API for one account.
+pub struct MongoService(Arc<Core>);
+
+impl MongoService {
+    pub fn new(account: Arc<Account>, config: MongoConfig, lengthy: Lengthy) -> MongoService {
+        let host = Host { memory: config.memory.clone(), memory_bytes: config.memory_bytes };
+        account.set_query_host(HOST, Arc::new(host));
+        let authenticator = Authenticator::new(&config, account.env().random_u64());
+        MongoService(Arc::new(Core {
+            account,
+            config,
+            lengthy,
+            authenticator,
+            catalog: Catalog::default(),
+            cursors: Cursors::default(),
+            sessions: Sessions::default(),
+            fail_points: FailPoints::default(),
+            clock: Clock::default(),
+            unique_locks: Mutex::default(),
+            started: Instant::now(),
+            counts: Counts::default(),
+            watched: AtomicBool::new(false),
+            replaced: Mutex::default(),
+        }))
+    }
+}
+
+impl StreamApi for MongoService {
+    fn name(&self) -> &'static str {
+        "mongo"
+    }
+
+    fn claims(&self, first: &[u8]) -> Claim {
+        wire::claim(first)
+    }
+
+    fn serve<'a>(
+        &'a self,
+        stream: Box<dyn ByteStream>,
+        connection: Connection,
+        attendant: Arc<dyn Attendant>,
+    ) -> StreamFuture<'a> {
+        Box::pin(connection::serve(self.0.clone(), stream, connection, attendant))
+    }
+}
+
+/// Somebody has come to the port with a browser.
+const OVER_HTTP: &str = "This is the port of the MongoDB API, which speaks MongoDB's own protocol and not HTTP. Connect with a driver or mongosh.\n";
+
+impl HttpApi for MongoService {
+    fn name(&self, _: &Uri) -> &'static str {
+        "mongo"
+    }
+
+    fn body_bytes_max(&self) -> usize {
+        0
+    }
+
+    async fn handle(&self, _: Request<Bytes>, _: Connection) -> Answered {
+        let mut response = Response::new(Bytes::from_static(OVER_HTTP.as_bytes()));
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        Answered::new(response, Summary::of("over_http"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_the_cluster_never_goes_back() {
+        let clock = Clock::default();
+        assert_eq!(clock.tick(100), (100, 1));
+        assert_eq!(clock.tick(100), (100, 2));
+        assert_eq!(clock.tick(99), (100, 3));
+        clock.seen((200, 7));
+        assert_eq!(clock.now(101), (200, 7));
+        assert_eq!(clock.tick(201), (201, 1));
+    }
+}

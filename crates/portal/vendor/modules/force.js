@@ -1,0 +1,1 @@
+export { forceSimulation, forceLink, forceManyBody, forceCollide, forceX, forceY } from "d3-force";

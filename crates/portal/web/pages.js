@@ -1,0 +1,24 @@
+// The pages: path, module, title, letter after `g`. Those of a container depend on what it is.
+import { kindOf } from "./api/kinds.js";
+
+export const PAGES = {
+  "": ["home", "Home"],
+  new: ["new-container", "New container"],
+  activity: ["activity", "Activity"],
+  faults: ["faults", "Faults"],
+};
+
+const OF_CONTAINER = {
+  items: ["items", "Items", "i"],
+  query: ["query", "Query", "q"],
+  graph: ["graph", "Graph", "v"],
+  partitions: ["partitions", "Partitions", "p"],
+  settings: ["settings", "Scale & settings", "s"],
+  scripts: ["scripts", "Scripts", "r"],
+  changes: ["changes", "Changes", "c"],
+};
+const OF_TABLE = { ...OF_CONTAINER, items: ["entities", "Entities", "i"] };
+delete OF_TABLE.graph;
+
+/** @param {string} db @param {any} definition @returns {Record<string, string[]>} */
+export const pagesOf = (db, definition) => (kindOf(db, definition) === "table" ? OF_TABLE : OF_CONTAINER);
