@@ -40,7 +40,7 @@ SQL, the change feed, TTL, throughput, splits and fault rules work on all of it.
 | TTL on other fields than `_ts` | kept as a description, nothing is deleted by it |
 | `$where`, `$function`, `$accumulator`, `mapReduce` | refused: scripts of clients are not run |
 | write concerns | what is answered is durable; more than one node is refused as MongoDB does |
-| fail points | `failCommand`, for tests of drivers, over loopback |
+| fail points | `failCommand`, `maxTimeAlwaysTimeOut` and `onPrimaryTransactionalWrite`, for tests of drivers, over loopback |
 
 Limits: messages 48 MB, 100,000 writes in a command, 10,000 cursors (10 minutes idle), 100,000 sessions (30 minutes), 256 MB of memory for one command or cursor,
 and `--request-timeout`.

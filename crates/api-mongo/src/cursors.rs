@@ -117,6 +117,16 @@ impl Cursors {
         }
     }
 
+    /// Whether a cursor that waits is a change stream.
+    pub fn is_change_stream(&self, id: i64) -> bool {
+        match self.0.lock().get(&id) {
+            Some(Slot::Waiting(cursor)) => {
+                matches!(&cursor.source, Source::Tail(tail) if tail.token().is_some())
+            }
+            _ => false,
+        }
+    }
+
     /// Takes a cursor out to work with it.
     pub fn take(&self, id: i64) -> Result<Cursor> {
         let missing = || Error::new(code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"));

@@ -13,6 +13,8 @@ const BLOCK_MAX: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub struct FailPoints {
     command: Mutex<Option<FailPoint>>,
+    /// Commands with a time of their own run out of it at once: how often, `None` for always.
+    time: Mutex<Option<Option<u64>>>,
     /// Of retryable writes: how often, and whether before they are written.
     write: Mutex<Option<(u64, bool)>>,
 }
@@ -85,6 +87,33 @@ impl FailPoints {
         Ok(())
     }
 
+    /// `maxTimeAlwaysTimeOut`: every command with a `maxTimeMS` runs out of time.
+    pub fn configure_time(&self, command: &Document) -> Result<()> {
+        let times = match command.get("mode") {
+            Some(Bson::String(mode)) if &**mode == "off" => None,
+            Some(Bson::String(mode)) if &**mode == "alwaysOn" => Some(None),
+            Some(Bson::Document(mode)) => {
+                let times = mode.get("times").and_then(Bson::as_i64).and_then(|n| u64::try_from(n).ok());
+                Some(times)
+            }
+            _ => return Err(Error::bad_value("the mode of a fail point is off, alwaysOn or {times: n}")),
+        };
+        *self.time.lock() = times;
+        Ok(())
+    }
+
+    /// Whether this command with a time of its own runs out of it.
+    pub fn meet_time(&self) -> bool {
+        match &mut *self.time.lock() {
+            None | Some(Some(0)) => false,
+            Some(None) => true,
+            Some(Some(left)) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
     /// `onPrimaryTransactionalWrite`: the connection is closed after a retryable write, or before it.
     pub fn configure_write(&self, command: &Document) -> Result<()> {
         let data = command.get("data").and_then(Bson::as_document);
@@ -118,7 +147,8 @@ impl FailPoints {
     pub fn meet(&self, command: &str, app_name: Option<&str>) -> Option<Effect> {
         let mut set = self.command.lock();
         let point = set.as_mut()?;
-        let fits = point.commands.iter().any(|name| name == command)
+        // Drivers greet with `ismaster` where fail points say `isMaster`: one command under two spellings.
+        let fits = point.commands.iter().any(|name| name.eq_ignore_ascii_case(command))
             && point.app_name.as_deref().is_none_or(|name| Some(name) == app_name);
         if !fits {
             return None;
@@ -161,4 +191,59 @@ pub fn is_retryable(number: i32) -> bool {
             | code::NOT_PRIMARY_NO_SECONDARY_OK
             | code::NOT_PRIMARY_OR_SECONDARY
     )
+}
+
+/// Codes after which drivers open a change stream anew behind what they have seen: after the general ones those of a
+/// server that can serve the stream again once it has found its place.
+pub fn is_resumable(number: i32) -> bool {
+    const STALE_SHARD_VERSION: i32 = 63;
+    const FAILED_TO_SATISFY_READ_PREFERENCE: i32 = 133;
+    const STALE_EPOCH: i32 = 150;
+    const RETRY_CHANGE_STREAM: i32 = 234;
+    const STALE_CONFIG: i32 = 13388;
+    number != code::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET && is_retryable(number)
+        || matches!(
+            number,
+            STALE_SHARD_VERSION
+                | FAILED_TO_SATISFY_READ_PREFERENCE
+                | STALE_EPOCH
+                | RETRY_CHANGE_STREAM
+                | STALE_CONFIG
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_mongo::doc;
+
+    use super::*;
+
+    #[test]
+    fn a_fail_point_finds_a_command_however_its_name_is_spelled() {
+        let points = FailPoints::default();
+        let data = doc! { "failCommands" => Bson::array(vec!["isMaster".into()]), "errorCode" => 91 };
+        points.configure(&doc! { "mode" => doc! { "times" => 1 }, "data" => data }).unwrap();
+        assert!(points.meet("ping", None).is_none());
+        assert_eq!(points.meet("ismaster", None).unwrap().error, Some(91));
+        assert!(points.meet("ismaster", None).is_none());
+    }
+
+    #[test]
+    fn time_runs_out_as_often_as_asked() {
+        let points = FailPoints::default();
+        assert!(!points.meet_time());
+        points.configure_time(&doc! { "mode" => doc! { "times" => 1 } }).unwrap();
+        assert!(points.meet_time());
+        assert!(!points.meet_time());
+        points.configure_time(&doc! { "mode" => "alwaysOn" }).unwrap();
+        assert!(points.meet_time() && points.meet_time());
+        points.configure_time(&doc! { "mode" => "off" }).unwrap();
+        assert!(!points.meet_time());
+    }
+
+    #[test]
+    fn a_lost_history_is_not_resumable() {
+        assert!(is_resumable(234) && is_resumable(code::NOT_WRITABLE_PRIMARY));
+        assert!(!is_resumable(code::CHANGE_STREAM_HISTORY_LOST) && !is_resumable(code::CURSOR_NOT_FOUND));
+    }
 }

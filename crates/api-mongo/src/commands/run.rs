@@ -15,11 +15,14 @@ use crate::collection::Spent;
 use crate::collection::transaction::Transaction;
 use crate::config::AuthMode;
 use crate::control::Control;
-use crate::failpoints::{Effect, is_retryable};
+use crate::failpoints::{Effect, is_resumable, is_retryable};
 use crate::reply::{Reply, of_error};
 use crate::service::Core;
 use crate::sessions::{self, Retry, SessionId};
 use crate::wire::Request;
+
+/// What a transaction began from is gone: it may be tried anew as a whole.
+const SNAPSHOT_UNAVAILABLE: i32 = 246;
 
 /// Where a command is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub struct Prepared {
     transaction: Option<Arc<Mutex<Transaction>>>,
     began: Instant,
     streams: bool,
+    /// Opens a change stream or goes on with one.
+    change_stream: bool,
 }
 
 enum State {
@@ -152,6 +157,7 @@ pub fn prepare(core: &Arc<Core>, client: &mut Client, request: Request) -> Prepa
         transaction: None,
         began: Instant::now(),
         streams,
+        change_stream: false,
     };
     let name = prepared.body.first().map(|(name, _)| name.clone()).unwrap_or_else(|| "".into());
     let Some(command) = find(&name) else {
@@ -160,12 +166,34 @@ pub fn prepare(core: &Arc<Core>, client: &mut Client, request: Request) -> Prepa
         prepared.state = State::Done("unknown_command", Err(error));
         return prepared;
     };
+    prepared.change_stream = is_change_stream(core, &prepared.body, command.name);
     prepared.state = match permit(core, client, command, &mut prepared) {
         Ok(None) => State::Run(command),
         Ok(Some(reply)) => State::Done(command.name, Ok(Reply::Document(reply))),
         Err(error) => State::Done(command.name, Err(error)),
     };
     prepared
+}
+
+fn is_change_stream(core: &Core, body: &Document, name: &str) -> bool {
+    match name {
+        "getMore" => {
+            let id = body.first().and_then(|(_, id)| id.as_i64());
+            id.is_some_and(|id| core.cursors.is_change_stream(id))
+        }
+        "aggregate" => super::change_stream::asked(stages_of(body)).is_some(),
+        _ => false,
+    }
+}
+
+fn stages_of(body: &Document) -> &[Bson] {
+    body.get("pipeline").and_then(Bson::as_array).unwrap_or_default()
+}
+
+/// Whether the pipeline of a command writes its rows into a collection.
+fn writes_rows(body: &Document) -> bool {
+    let last = stages_of(body).last().and_then(Bson::as_document);
+    last.is_some_and(|stage| stage.contains("$out") || stage.contains("$merge"))
 }
 
 fn permit(
@@ -193,6 +221,9 @@ fn permit(
             return Err(Error::bad_value(format!(
                 "BSON field 'maxTimeMS' value must be >= 0, actual value '{ms}'"
             )));
+        }
+        if ms > 0 && core.fail_points.meet_time() {
+            return Err(Error::new(code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
         }
         if ms > 0 && command.name != "getMore" {
             let time =
@@ -225,7 +256,7 @@ fn permit(
     meet_fault(core, command, prepared)?;
     prepared.begin_transaction(core, command)?;
     if let Some(concern) = options::document(&prepared.body, "readConcern")? {
-        check_read_concern(concern)?;
+        check_read_concern(concern, prepared)?;
     }
     let retryable = matches!(command.name, "insert" | "update" | "delete" | "findAndModify" | "bulkWrite");
     if let (Some(session), Some(number), false, true) =
@@ -248,8 +279,20 @@ fn permit(
     Ok(None)
 }
 
-fn check_read_concern(concern: &Document) -> Result<()> {
+fn check_read_concern(concern: &Document, prepared: &Prepared) -> Result<()> {
     let level = options::text(concern, "level")?;
+    if prepared.change_stream && level.is_some_and(|level| level != "majority") {
+        return Err(Error::new(
+            code::INVALID_OPTIONS,
+            "$changeStream cannot run with a readConcern other than 'majority'",
+        ));
+    }
+    if level == Some("linearizable") && writes_rows(&prepared.body) {
+        return Err(Error::new(
+            code::INVALID_OPTIONS,
+            "$out and $merge cannot be used with a 'linearizable' read concern",
+        ));
+    }
     match level {
         None | Some("local" | "available" | "majority" | "linearizable" | "snapshot") => Ok(()),
         Some(other) => Err(Error::bad_value(format!(
@@ -280,6 +323,23 @@ fn check_api(body: &Document, command: &Command) -> Result<()> {
             code::API_STRICT_ERROR,
             format!("Provided apiStrict:true, but the command {} is not in API Version 1.", command.name),
         ));
+    }
+    if body.get("apiStrict").is_some_and(Bson::is_truthy) {
+        const OUTSIDE: [&str; 6] = [
+            "$currentOp",
+            "$indexStats",
+            "$listLocalSessions",
+            "$listSessions",
+            "$planCacheStats",
+            "$search",
+        ];
+        let mut names = stages_of(body).iter().filter_map(|stage| stage.as_document()?.first());
+        if let Some((name, _)) = names.find(|(name, _)| OUTSIDE.contains(&name.as_ref())) {
+            return Err(Error::new(
+                code::API_STRICT_ERROR,
+                format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1"),
+            ));
+        }
     }
     Ok(())
 }
@@ -323,6 +383,12 @@ impl Prepared {
             return Err(Error::new(
                 code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
                 format!("Cannot run '{}' in a multi-document transaction.", command.name),
+            ));
+        }
+        if self.body.contains("writeConcern") {
+            return Err(Error::new(
+                code::INVALID_OPTIONS,
+                "writeConcern is not allowed within a multi-statement transaction",
             ));
         }
         self.transaction = Some(core.sessions.transaction(session, number, starts)?);
@@ -467,7 +533,10 @@ fn finish(
             let mut labels: Vec<Bson> = Vec::new();
             match &effect.labels {
                 Some(given) => labels.extend(given.iter().map(|label| Bson::from(label.as_str()))),
-                None if retryable && (prepared.txn_number.is_some()) => {
+                None if retryable
+                    && prepared.txn_number.is_some()
+                    && (!prepared.transactional || ends(name)) =>
+                {
                     labels.push("RetryableWriteError".into())
                 }
                 None => {}
@@ -519,24 +588,33 @@ fn concern_error(body: &Document) -> Option<Bson> {
     Some(doc! { "code" => number, "codeName" => name, "errmsg" => text, "errInfo" => doc! { "writeConcern" => concern.clone() } }.into())
 }
 
+fn ends(name: &str) -> bool {
+    matches!(name, "commitTransaction" | "abortTransaction")
+}
+
 fn labels_of(prepared: &Prepared, name: &str, number: i32) -> Vec<&'static str> {
-    let ends = matches!(name, "commitTransaction" | "abortTransaction");
     let retryable = is_retryable(number);
-    if prepared.transactional && !ends {
+    if prepared.change_stream && is_resumable(number) {
+        return vec!["ResumableChangeStreamError"];
+    }
+    if prepared.transactional && !ends(name) {
         let transient = retryable
             || matches!(
                 number,
                 code::WRITE_CONFLICT
                     | code::NO_SUCH_TRANSACTION
                     | code::LOCK_TIMEOUT
+                    | SNAPSHOT_UNAVAILABLE
                     | code::REQUEST_RATE_TOO_LARGE
             );
         return if transient { vec!["TransientTransactionError"] } else { Vec::new() };
     }
-    if ends {
+    if ends(name) {
         return match number {
             _ if retryable => vec!["RetryableWriteError"],
-            code::NO_SUCH_TRANSACTION | code::WRITE_CONFLICT => vec!["TransientTransactionError"],
+            code::NO_SUCH_TRANSACTION | code::WRITE_CONFLICT | code::LOCK_TIMEOUT | SNAPSHOT_UNAVAILABLE => {
+                vec!["TransientTransactionError"]
+            }
             _ => Vec::new(),
         };
     }

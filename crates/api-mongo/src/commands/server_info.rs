@@ -250,6 +250,7 @@ pub fn configure_fail_point(call: &mut Call<'_>) -> Result<Reply> {
     }
     match call.argument().as_str() {
         Some("failCommand") => call.core.fail_points.configure(call.body)?,
+        Some("maxTimeAlwaysTimeOut") => call.core.fail_points.configure_time(call.body)?,
         Some("onPrimaryTransactionalWrite") => call.core.fail_points.configure_write(call.body)?,
         Some(other) => return Err(Error::new(code::NO_SUCH_KEY, format!("{other} not found"))),
         None => return Err(Error::type_mismatch("a fail point has a name")),
