@@ -18,6 +18,7 @@ mod licences;
 mod portal;
 mod process;
 mod sdk;
+mod second_try;
 mod server;
 mod splits;
 mod steps;

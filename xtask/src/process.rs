@@ -70,6 +70,7 @@ impl Drop for Leashed {
 }
 
 /// A program with its arguments, the directory it runs in and how long it may take.
+#[derive(Clone)]
 pub struct Task {
     arguments: Vec<OsString>,
     variables: Vec<(OsString, Option<OsString>)>,
@@ -163,6 +164,24 @@ impl Task {
     pub fn run(&self) -> Result<()> {
         println!("$ {}", self.title());
         self.finish(self.start(None)?)
+    }
+
+    /// Runs it to its end with its output shown as it comes, and kept: a failure comes with all of it.
+    pub fn run_noted(&self, name: &str) -> std::result::Result<(), (anyhow::Error, String)> {
+        println!("$ {}", self.title());
+        let path = self.logs.join(format!("{name}.log"));
+        let mut shown = self.clone();
+        let script = r#"set -o pipefail; "$@" 2>&1 | tee "$0""#;
+        shown.arguments = vec!["bash".into(), "-c".into(), script.into(), path.clone().into()];
+        shown.arguments.extend_from_slice(&self.arguments);
+        let run = || {
+            std::fs::create_dir_all(&self.logs)?;
+            self.finish(shown.start(None)?)
+        };
+        run().map_err(|error| {
+            let log = std::fs::read(&path).unwrap_or_default();
+            (error, String::from_utf8_lossy(&log).into_owned())
+        })
     }
 
     /// Runs it to its end with its output in a file, which is shown if it fails and given back if not.

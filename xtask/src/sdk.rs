@@ -17,7 +17,7 @@ use crate::Context;
 use crate::process::{Task, exists};
 use crate::server::{KEY, Server};
 use crate::steps::{Outcome, build};
-use crate::{concepts, examples};
+use crate::{concepts, examples, second_try};
 
 /// One language: the programs that must exist, how to prepare its suite, and the command that runs it.
 struct Language {
@@ -271,13 +271,17 @@ pub fn run(context: &Context) -> Result<Outcome> {
     for (language, place) in &ready {
         for scheme in language.schemes {
             let begun = Instant::now();
-            let line = run_suite(context, language, place, &servers, scheme, &certificate);
-            let line = line.unwrap_or_else(|error| {
-                failed = true;
-                format!("FAILED, {error}")
-            });
+            let name = format!("{} {scheme}", language.name);
+            let run = || run_suite(context, language, place, &servers, scheme, &certificate);
+            let line = match second_try::suite(&name, run) {
+                Ok((line, note)) => format!("{line} {note}").trim().to_owned(),
+                Err(error) => {
+                    failed = true;
+                    format!("FAILED, {error}")
+                }
+            };
             println!("{} over {scheme}: {line} ({:.1} s)", language.name, begun.elapsed().as_secs_f64());
-            notes.push(format!("{} {scheme} {line}", language.name));
+            notes.push(format!("{name} {line}"));
         }
     }
     for (language, place) in &ready {
