@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::access::Authorizer;
 use crate::config::GremlinConfig;
-use crate::graph::host::{HOST, Host};
+use crate::graph::host::{HOST, host};
 use crate::{http_script, upgrade, websocket};
 
 /// Where scripts are posted to on a port that others share.
@@ -48,7 +48,7 @@ pub struct GremlinService(Arc<Core>);
 
 impl GremlinService {
     pub fn new(account: Arc<Account>, config: GremlinConfig, lengthy: Lengthy) -> GremlinService {
-        let host = Host { memory: config.memory.clone(), memory_bytes: config.memory_bytes };
+        let host = host(config.memory.clone(), config.memory_bytes);
         account.set_query_host(HOST, Arc::new(host));
         let authorizer = Authorizer::new(config.keys.clone(), account.number(), config.clock_skew_s);
         GremlinService(Arc::new(Core { account, config, authorizer, lengthy }))

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::auth::Authenticator;
 use crate::catalog::Catalog;
-use crate::collection::host::{HOST, Host};
+use crate::collection::host::{HOST, host};
 use crate::config::MongoConfig;
 use crate::cursors::Cursors;
 use crate::failpoints::FailPoints;
@@ -124,7 +124,7 @@ pub struct MongoService(Arc<Core>);
 
 impl MongoService {
     pub fn new(account: Arc<Account>, config: MongoConfig, lengthy: Lengthy) -> MongoService {
-        let host = Host { memory: config.memory.clone(), memory_bytes: config.memory_bytes };
+        let host = host(config.memory.clone(), config.memory_bytes);
         account.set_query_host(HOST, Arc::new(host));
         let authenticator = Authenticator::new(&config, account.env().random_u64());
         MongoService(Arc::new(Core {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderName, StatusCode};
-use orrery_budget::{Budget, IsGone, Limits, MemoryPool};
+use orrery_budget::{Budget, MemoryPool};
 use orrery_engine::{
-    Container, ContainerCore, DistributedFailure, DistributedQuery, Item, QueryHost, QueryOptions,
-    QueryPosition, Scope, StatementSource, SystemProperties,
+    Container, DistributedFailure, DistributedQuery, Item, PlainHost, QueryOptions, QueryPosition, Scope,
+    StatementSource, SystemProperties,
 };
 use orrery_model::{Number, Raw, Value};
 use orrery_query::limits::HELD_BYTES_MAX;
 use orrery_query::merge::{MergePlan, MergePosition, Merged, PageSize, SortedPosition};
-use orrery_query::{Prepared, QueryEnv, Rows, SortPosition, StoredForm};
+use orrery_query::{Prepared, Rows, SortPosition, StoredForm};
 use orrery_sql::Query;
 use quick_cache::sync::Cache;
 
@@ -83,23 +83,9 @@ impl SystemProperties for TableSystem {
 }
 
 /// What this api does on the node that has a partition, for queries that came from another.
-pub struct Host {
-    pub memory: Arc<MemoryPool>,
-}
-
-impl QueryHost for Host {
-    fn env(&self, _: &Arc<ContainerCore>, _: &Budget) -> QueryEnv {
-        filter::query_env()
-    }
-
-    fn system(&self, _: &Arc<ContainerCore>) -> Arc<dyn SystemProperties> {
-        Arc::new(TableSystem)
-    }
-
-    fn budget(&self, limits: Limits, is_gone: Option<IsGone>) -> Budget {
-        let limits = Limits { memory_bytes: limits.memory_bytes.min(HELD_BYTES_MAX), ..limits };
-        Budget::with(self.memory.clone(), limits, is_gone)
-    }
+pub fn host(memory: Arc<MemoryPool>) -> PlainHost {
+    let system = Arc::new(TableSystem);
+    PlainHost { env: filter::query_env, system, format: None, memory, memory_bytes: HELD_BYTES_MAX }
 }
 
 /// Filters that are ready to run.

@@ -263,8 +263,8 @@ struct UnderAccount<'p> {
 impl TableService {
     pub fn new(account: Arc<Account>, config: TableConfig) -> TableService {
         use base64::Engine as _;
-        let host = crate::query::Host { memory: config.memory.clone() };
-        account.set_query_host(crate::query::HOST, Arc::new(host));
+        let host = query::host(config.memory.clone());
+        account.set_query_host(query::HOST, Arc::new(host));
         let development = || base64::engine::general_purpose::STANDARD.decode(DEVELOPMENT_KEY).ok();
         let signing = |keys: &[Vec<u8>]| keys.iter().filter_map(|key| SigningKey::new(key)).collect();
         let keys = SigningKeys {

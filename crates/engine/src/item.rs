@@ -19,7 +19,8 @@ use crate::throughput::RequestClass;
 /// The members that an item has without being sent them, in the order in which the service prints them; `_lsn` is
 /// shown in change feeds alone.
 pub const SYSTEM_PROPERTIES: [&str; 6] =
-    ["_rid", "_self", "_etag", "_attachments", TIME_PROPERTY, LSN_PROPERTY];
+    ["_rid", "_self", ETAG_PROPERTY, "_attachments", TIME_PROPERTY, LSN_PROPERTY];
+pub(crate) const ETAG_PROPERTY: &str = "_etag";
 pub(crate) const TIME_PROPERTY: &str = "_ts";
 const LSN_PROPERTY: &str = "_lsn";
 

@@ -103,7 +103,7 @@ pub use query::{
     RESULT_CACHE_BYTES_MAX, Report, ResultCache, ResultCachePlace, Resuming, Share, StatementSource,
     StatementText, SystemOf, SystemProperties,
 };
-pub use query_host::{QueryHost, SQL_HOST};
+pub use query_host::{PlainHost, QueryHost, SQL_HOST, VersionMembers};
 pub use ranges::RangeInfo;
 pub use script::{Script, ScriptDefinition, ScriptKind, Scripts, TriggerOperation, TriggerTime};
 pub use script_call::{

@@ -4,15 +4,20 @@
 //! would have used: functions that users have added, the members that items are shown with, memory. An account is
 //! given one host for each api at its start, and a request names the one it means. Conditions of patches are SQL, and
 //! belong to the host of that name.
+//!
+//! An api whose statements need nothing but an environment has a [`PlainHost`], and where its items show nothing but
+//! their version, [`VersionMembers`].
 
 use std::sync::Arc;
 
-use orrery_budget::{Budget, IsGone, Limits};
+use orrery_budget::{Budget, IsGone, Limits, MemoryPool};
+use orrery_model::{Number, NumberStyle, Value};
 use orrery_query::{QueryEnv, RowFormat, format_named};
 use parking_lot::RwLock;
 
 use crate::call::StatementCache;
 use crate::container::ContainerCore;
+use crate::item::{ETAG_PROPERTY, Item, TIME_PROPERTY};
 use crate::query::{ResultCache, SystemProperties};
 use crate::script_call::ScriptHost;
 
@@ -38,6 +43,68 @@ pub trait QueryHost: Send + Sync {
     /// How rows are written, by the name of the format.
     fn format(&self, name: &str) -> Option<&'static dyn RowFormat> {
         format_named(name)
+    }
+}
+
+/// A host without functions of users and without kept rows.
+pub struct PlainHost {
+    pub env: fn() -> QueryEnv,
+    pub system: Arc<dyn SystemProperties>,
+    /// The api's own way to write rows, besides those that all have.
+    pub format: Option<&'static dyn RowFormat>,
+    pub memory: Arc<MemoryPool>,
+    /// The most memory that one request may hold.
+    pub memory_bytes: usize,
+}
+
+impl QueryHost for PlainHost {
+    fn env(&self, _: &Arc<ContainerCore>, _: &Budget) -> QueryEnv {
+        (self.env)()
+    }
+
+    fn system(&self, _: &Arc<ContainerCore>) -> Arc<dyn SystemProperties> {
+        self.system.clone()
+    }
+
+    fn budget(&self, limits: Limits, is_gone: Option<IsGone>) -> Budget {
+        let limits = Limits { memory_bytes: limits.memory_bytes.min(self.memory_bytes), ..limits };
+        Budget::with(self.memory.clone(), limits, is_gone)
+    }
+
+    fn format(&self, name: &str) -> Option<&'static dyn RowFormat> {
+        self.format.filter(|own| own.name() == name).or_else(|| format_named(name))
+    }
+}
+
+/// The version of an item as members of it: its etag, and the second of its write. Named by the host that shows them.
+pub struct VersionMembers(pub &'static str);
+
+impl SystemProperties for VersionMembers {
+    fn to_shared(&self) -> Arc<dyn SystemProperties> {
+        Arc::new(VersionMembers(self.0))
+    }
+
+    fn host(&self) -> &'static str {
+        self.0
+    }
+
+    fn count(&self) -> usize {
+        2
+    }
+
+    fn name(&self, at: usize) -> &'static str {
+        [ETAG_PROPERTY, TIME_PROPERTY][at.min(1)]
+    }
+
+    fn value(&self, item: &Item, at: usize) -> Value {
+        match at {
+            0 => item.etag.to_string().into(),
+            _ => Value::Number(Number::Int(i64::from(item.ts))),
+        }
+    }
+
+    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
+        self.value(item, at).write_json(out, NumberStyle::Query);
     }
 }
 

@@ -54,7 +54,7 @@ impl Extended<'_> {
     }
 
     /// Order within one kind; values of two kinds are not told apart here. Binaries compare by length, subtype, bytes.
-    pub(crate) fn compare_within_kind(self, other: Extended<'_>) -> Ordering {
+    pub fn compare_within_kind(self, other: Extended<'_>) -> Ordering {
         match (self, other) {
             (Extended::ObjectId(a), Extended::ObjectId(b)) => a.cmp(&b),
             (Extended::Date(a), Extended::Date(b)) => a.cmp(&b),

@@ -129,7 +129,7 @@ fn compare_within(a: ValueRef<'_>, b: ValueRef<'_>, collation: Option<&Collation
         }
         Kind::DbPointer | Kind::CodeWithScope => compare_rare(a, b, collation, depth),
         _ => match (a.as_extended(), b.as_extended()) {
-            (Some(a), Some(b)) => compare_extended(a, b),
+            (Some(a), Some(b)) => a.compare_within_kind(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         },
     }
@@ -169,27 +169,6 @@ fn compare_rare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Option<&Collation>,
         (ValueRef::Owned(Bson::CodeWithScope(a)), ValueRef::Owned(Bson::CodeWithScope(b))) => {
             a.0.cmp(&b.0).then_with(|| compare_within((&a.1).into(), (&b.1).into(), collation, depth + 1))
         }
-        _ => Ordering::Equal,
-    }
-}
-
-fn compare_extended(a: Extended<'_>, b: Extended<'_>) -> Ordering {
-    match (a, b) {
-        (Extended::ObjectId(a), Extended::ObjectId(b)) => a.cmp(&b),
-        (Extended::Date(a), Extended::Date(b)) => a.cmp(&b),
-        (
-            Extended::Timestamp { seconds: a, increment: a_increment },
-            Extended::Timestamp { seconds: b, increment: b_increment },
-        ) => (a, a_increment).cmp(&(b, b_increment)),
-        (
-            Extended::Binary { subtype: a_subtype, bytes: a },
-            Extended::Binary { subtype: b_subtype, bytes: b },
-        ) => (a.len(), a_subtype, a).cmp(&(b.len(), b_subtype, b)),
-        (
-            Extended::Regex { pattern: a, options: a_options },
-            Extended::Regex { pattern: b, options: b_options },
-        ) => (a, a_options).cmp(&(b, b_options)),
-        (Extended::Code(a), Extended::Code(b)) => a.cmp(b),
         _ => Ordering::Equal,
     }
 }

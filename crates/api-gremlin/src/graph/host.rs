@@ -3,12 +3,9 @@
 
 use std::sync::Arc;
 
-use orrery_budget::{Budget, IsGone, Limits, MemoryPool};
-use orrery_engine::{ContainerCore, Item, QueryHost, SystemProperties};
-use orrery_model::{Number, NumberStyle, Value};
-use orrery_query::{QueryEnv, RowFormat};
+use orrery_budget::MemoryPool;
+use orrery_engine::{PlainHost, VersionMembers};
 
-use super::document::{ETAG, TS};
 use super::item_form::ItemForm;
 use super::statement::query_env;
 
@@ -16,58 +13,9 @@ use super::statement::query_env;
 pub const HOST: &str = "gremlin";
 
 /// What queries see of an item besides its members.
-pub struct GraphSystem;
+pub const SYSTEM: VersionMembers = VersionMembers(HOST);
 
-impl SystemProperties for GraphSystem {
-    fn to_shared(&self) -> Arc<dyn SystemProperties> {
-        Arc::new(GraphSystem)
-    }
-
-    fn host(&self) -> &'static str {
-        HOST
-    }
-
-    fn count(&self) -> usize {
-        2
-    }
-
-    fn name(&self, at: usize) -> &'static str {
-        [ETAG, TS][at.min(1)]
-    }
-
-    fn value(&self, item: &Item, at: usize) -> Value {
-        match at {
-            0 => item.etag.to_string().into(),
-            _ => Value::Number(Number::Int(i64::from(item.ts))),
-        }
-    }
-
-    fn write_json(&self, item: &Item, at: usize, out: &mut Vec<u8>) {
-        self.value(item, at).write_json(out, NumberStyle::Query);
-    }
-}
-
-pub struct Host {
-    pub memory: Arc<MemoryPool>,
-    /// The most memory that one traversal may hold.
-    pub memory_bytes: usize,
-}
-
-impl QueryHost for Host {
-    fn env(&self, _: &Arc<ContainerCore>, _: &Budget) -> QueryEnv {
-        query_env()
-    }
-
-    fn system(&self, _: &Arc<ContainerCore>) -> Arc<dyn SystemProperties> {
-        Arc::new(GraphSystem)
-    }
-
-    fn budget(&self, limits: Limits, is_gone: Option<IsGone>) -> Budget {
-        let limits = Limits { memory_bytes: limits.memory_bytes.min(self.memory_bytes), ..limits };
-        Budget::with(self.memory.clone(), limits, is_gone)
-    }
-
-    fn format(&self, name: &str) -> Option<&'static dyn RowFormat> {
-        (name == ItemForm.name()).then_some(&ItemForm)
-    }
+/// `memory_bytes` is the most that one traversal may hold.
+pub fn host(memory: Arc<MemoryPool>, memory_bytes: usize) -> PlainHost {
+    PlainHost { env: query_env, system: Arc::new(SYSTEM), format: Some(&ItemForm), memory, memory_bytes }
 }

@@ -11,7 +11,7 @@ use super::document::System;
 const ETAG_BYTES: usize = 38;
 const TS_BYTES: usize = 4;
 
-/// Writes whole items. The system members are those of `GraphSystem`.
+/// Writes whole items. The system members are those of `VersionMembers`.
 pub struct ItemForm;
 
 impl RowFormat for ItemForm {

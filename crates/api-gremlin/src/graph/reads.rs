@@ -16,7 +16,7 @@ use orrery_query::Rows;
 use orrery_query::merge::{Merged, PageSize};
 
 use super::document::{Form, System, displaced_id, is_displaced, is_edge};
-use super::host::GraphSystem;
+use super::host::SYSTEM;
 use super::item_form::{self, ItemForm};
 use super::statement::{Conditions, Statement};
 use super::{ContainerGraph, failed};
@@ -186,7 +186,7 @@ impl ContainerGraph {
         let read = || {
             let shares = container.shares_of(scope)?;
             let source = StatementSource::of_tree(&statement.query);
-            let mut options = QueryOptions::new(budget, &GraphSystem, &ItemForm, source);
+            let mut options = QueryOptions::new(budget, &SYSTEM, &ItemForm, source);
             options.page_bytes = PAGE_BYTES_MAX;
             let mut query = DistributedQuery::new(container, shares, options);
             let resuming = Resuming { skips: false, sorts: false };

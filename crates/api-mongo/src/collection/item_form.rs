@@ -9,7 +9,7 @@ use orrery_sql::SqlError;
 /// Length of an etag's text.
 pub const ETAG_BYTES: usize = 38;
 
-/// Writes whole items. The system members are those of `DocumentSystem`.
+/// Writes whole items. The system members are those of `VersionMembers`.
 pub struct ItemForm;
 
 impl RowFormat for ItemForm {

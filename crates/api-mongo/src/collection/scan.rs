@@ -13,7 +13,7 @@ use orrery_mongo::Result;
 use orrery_query::merge::{Merged, PageSize};
 
 use super::Spent;
-use super::host::DocumentSystem;
+use super::host::SYSTEM;
 use super::item_form::{self, Found, ItemForm};
 use super::statement::Statement;
 use crate::errors::of_query;
@@ -76,7 +76,7 @@ impl Pages {
         let read = || {
             let shares = container.shares_of(scope)?;
             let source = StatementSource::of_tree(&statement.query);
-            let mut options = QueryOptions::new(budget, &DocumentSystem, &ItemForm, source);
+            let mut options = QueryOptions::new(budget, &SYSTEM, &ItemForm, source);
             options.page_bytes = PAGE_BYTES_MAX;
             let mut query = DistributedQuery::new(container, shares, options);
             let resuming = Resuming { skips: false, sorts: false };

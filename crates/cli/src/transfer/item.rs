@@ -9,7 +9,7 @@ use super::raw_json::{self, Member};
 const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 const ID_BYTES_MAX: usize = 1023;
 /// Members that belong to the server; what a source says of them is about the source.
-pub const SYSTEM_PROPERTIES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+pub use orrery_engine::SYSTEM_PROPERTIES;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
