@@ -20,7 +20,8 @@ record! {
     Costs {
         created_items_max, created_found_max, few_items, candidates_min, candidates_part, run_entries_max,
         absent_items_max, window_rows, window_candidates_min, entry_cost, load_cost, scan_cost, remembered_items,
-        column_items_min, column_asks, column_sort_asks, graph_nodes_min,
+        column_items_min, column_asks, column_sort_asks,
+        column_items_at_once, graph_nodes_min,
     }
     QueryMetrics {
         index_entries, loaded_items, loaded_bytes, sifted_items, matched_items, output_rows, output_bytes, total,

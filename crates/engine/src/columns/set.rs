@@ -1,9 +1,10 @@
 //! One set of columns.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use orrery_model::Raw;
-use orrery_query::columns::{Column, ColumnBuilder, ColumnSource};
+use orrery_query::columns::{Column, ColumnBuilder, ColumnOrder, ColumnSource};
 
 use super::keys::Keys;
 
@@ -19,6 +20,8 @@ pub(crate) struct ColumnSet {
     pub sizes: Vec<u32>,
     /// `None`: too many items have something there that no column holds.
     columns: Vec<(ColumnSource, Option<Column>)>,
+    /// The rows in the order of each column, where that was asked for; `None` inside: it does not tell.
+    orders: Vec<OnceLock<Option<ColumnOrder>>>,
 }
 
 impl ColumnSet {
@@ -33,6 +36,19 @@ impl ColumnSet {
         });
         let found: Vec<Option<&Column>> = found.collect::<Option<_>>()?;
         Some(found.into_iter().collect())
+    }
+
+    /// The rows in the order of a source's column, if that was made.
+    pub fn order(&self, source: &ColumnSource) -> Option<Option<&ColumnOrder>> {
+        let at = self.columns.iter().position(|(known, _)| known == source)?;
+        self.orders[at].get().map(Option::as_ref)
+    }
+
+    /// Puts the rows in the order of a source's column.
+    pub fn make_order(&self, source: &ColumnSource) {
+        if let Some(at) = self.columns.iter().position(|(known, _)| known == source) {
+            self.orders[at].get_or_init(|| self.columns[at].1.as_ref().and_then(Column::order));
+        }
     }
 
     pub fn sources(&self) -> impl Iterator<Item = &ColumnSource> {
@@ -59,6 +75,13 @@ impl ColumnSet {
             + 8 * self.numbers.capacity()
             + 4 * self.sizes.capacity()
             + columns.map(Column::size_bytes).sum::<usize>()
+            + self
+                .orders
+                .iter()
+                .filter_map(OnceLock::get)
+                .flatten()
+                .map(ColumnOrder::size_bytes)
+                .sum::<usize>()
     }
 }
 
@@ -138,12 +161,14 @@ impl SetBuilder {
         self.sizes.shrink_to_fit();
         let columns = self.columns.into_iter();
         let columns = columns.map(|(source, column)| (source, column.and_then(ColumnBuilder::finish)));
+        let columns: Vec<(ColumnSource, Option<Column>)> = columns.collect();
         ColumnSet {
             base,
             keys: self.keys,
             numbers: self.numbers,
             sizes: self.sizes,
-            columns: columns.collect(),
+            orders: columns.iter().map(|_| OnceLock::new()).collect(),
+            columns,
         }
     }
 }

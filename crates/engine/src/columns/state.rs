@@ -8,6 +8,7 @@ use bytes::Bytes;
 use orrery_query::columns::ColumnSource;
 use parking_lot::Mutex;
 
+use super::beside::Work;
 use super::budget::ColumnBudget;
 use super::set::{ColumnSet, SetBuilder};
 
@@ -31,6 +32,9 @@ pub(crate) struct Columns {
     /// Whether writers have to note what they change. Set under the partition's lock alone.
     noting: AtomicBool,
     state: Mutex<ColumnNotes>,
+    /// What a page has left for somebody who has time.
+    put_off: Mutex<Option<Work>>,
+    has_put_off: AtomicBool,
 }
 
 impl std::fmt::Debug for Columns {
@@ -129,6 +133,8 @@ impl Columns {
             making: AtomicBool::new(false),
             noting: AtomicBool::new(false),
             state: Mutex::default(),
+            put_off: Mutex::default(),
+            has_put_off: AtomicBool::new(false),
         })
     }
 
@@ -257,6 +263,33 @@ impl Columns {
         state.notes_max = NOTED_FEW + set.rows() / NOTED_PART;
         state.set = Some(Arc::new(set));
         let gone = self.budget.set_size(&self.this, bytes);
+        drop(state);
+        for gone in gone {
+            if let Some(owner) = gone.upgrade() {
+                owner.give_up();
+            }
+        }
+    }
+
+    // ---- what takes long
+
+    /// Leaves work for after the page. What was left before is forgotten: it is asked for again.
+    pub fn put_off(&self, work: Work) {
+        *self.put_off.lock() = Some(work);
+        self.has_put_off.store(true, Ordering::Relaxed);
+    }
+
+    pub fn take_put_off(&self) -> Option<Work> {
+        if self.has_put_off.swap(false, Ordering::Relaxed) { self.put_off.lock().take() } else { None }
+    }
+
+    /// A set has got an order, which takes memory as well.
+    pub fn has_grown(&self, set: &Arc<ColumnSet>) {
+        let state = self.state.lock();
+        if !state.set.as_ref().is_some_and(|present| Arc::ptr_eq(present, set)) {
+            return;
+        }
+        let gone = self.budget.set_size(&self.this, set.size_bytes());
         drop(state);
         for gone in gone {
             if let Some(owner) = gone.upgrade() {

@@ -36,6 +36,8 @@ pub struct Costs {
     pub column_asks: u32,
     /// For sorts they have to be asked for so many times more.
     pub column_sort_asks: u32,
+    /// Of partitions of more items they are made beside the pages that ask for them.
+    pub column_items_at_once: u64,
     /// Graphs of fewer vectors are not walked: comparing all of them costs less.
     pub graph_nodes_min: u64,
 }
@@ -59,6 +61,7 @@ impl Default for Costs {
             column_items_min: 1_000,
             column_asks: 2,
             column_sort_asks: 16,
+            column_items_at_once: 20_000,
             graph_nodes_min: 4_000,
         }
     }

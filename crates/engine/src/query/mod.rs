@@ -34,6 +34,7 @@ use orrery_model::{Raw, Value};
 use orrery_query::{Prepared, Row, RowFormat, RowView, SystemMembers};
 use orrery_sql::SqlError;
 
+use crate::columns;
 use crate::error::{Error, Result};
 use crate::item::{Item, Position};
 use crate::partition::{Partition, Span};
@@ -196,6 +197,10 @@ impl Partition {
             }
         }
         let view = self.open_view(query.session)?;
-        page::page(query, &view, sink)
+        let page = page::page(query, &view, sink);
+        if let Some(work) = view.columns().take_put_off() {
+            columns::begin(view, work);
+        }
+        page
     }
 }

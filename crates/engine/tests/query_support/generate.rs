@@ -71,6 +71,7 @@ pub fn costs(dice: &mut Dice) -> Costs {
         column_items_min: pick([0, 0, 1_000]) as u64,
         column_asks: pick([1, 1, 2]) as u32,
         column_sort_asks: 0,
+        column_items_at_once: pick([20_000, 20_000, 10]) as u64,
         graph_nodes_min: pick([0, 10, 4_000]) as u64,
     }
 }

@@ -95,6 +95,10 @@ impl Column {
         }
     }
 
+    pub(super) fn dictionary(&self) -> &[Box<str>] {
+        &self.texts
+    }
+
     pub(super) fn text_count(&self) -> usize {
         self.texts.len()
     }

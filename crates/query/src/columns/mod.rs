@@ -13,9 +13,10 @@
 //! their order and the sums are those of the evaluator.
 //!
 //! - `source`: what a column is made of. `column`: how it is kept. `query`: from paths to columns. `run`: groups and
-//!   aggregates. `sort`: ORDER BY. `test`: filters.
+//!   aggregates. `sort`: ORDER BY. `order`: rows by the values of a column. `test`: filters.
 
 mod column;
+mod order;
 mod query;
 mod run;
 mod sort;
@@ -23,6 +24,7 @@ mod source;
 mod test;
 
 pub use column::{Column, ColumnBuilder};
+pub use order::ColumnOrder;
 pub use query::ColumnQuery;
 pub use run::{ColumnRun, LookedUp};
 pub use sort::{ColumnSort, SortRun};

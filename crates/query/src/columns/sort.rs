@@ -26,6 +26,14 @@ impl ColumnSort {
         self.0.sources()
     }
 
+    /// The column by which rows are sorted, where it is one.
+    pub fn key(&self) -> Option<usize> {
+        match self.0.keys.as_slice() {
+            [key] => self.0.column(key),
+            _ => None,
+        }
+    }
+
     /// A run over columns of the sources, in their order.
     pub fn run<'c>(
         &'c self,
@@ -57,6 +65,14 @@ pub struct SortRun<'c> {
 }
 
 impl SortRun<'_> {
+    /// Keeps the rows that pass the filter.
+    pub fn retain(&mut self, rows: &mut Vec<u32>) -> Result<(), SqlError> {
+        for test in &mut self.tests {
+            test.retain(rows, self.query, &self.columns, &mut self.frame)?;
+        }
+        Ok(())
+    }
+
     /// Calls `found` with each row that passes the filter, and its sort keys. None of them may be deferred.
     pub fn visit(
         &mut self,

@@ -52,6 +52,7 @@ pub(super) use write::Stage;
 pub(super) const MARKS: [&str; 2] = [scheme::SCHEME, rebuild::MARK];
 
 use absent::Absences;
+use estimate::Estimates;
 use paths::{Dictionary, NewPaths, Paths};
 use postings::Postings;
 use scheme::Scheme;
@@ -75,6 +76,7 @@ pub(super) struct Index {
     words: Mutex<HashMap<u16, (u64, u64)>>,
     absences: Absences,
     postings: Postings,
+    estimates: Estimates,
     /// Paths with a graph that is told what is touched. Replaced under the partition's lock alone.
     graphs: ArcSwap<Vec<u16>>,
     /// The last commit that told a graph something. Changed under the partition's lock alone.
@@ -125,6 +127,7 @@ impl Index {
             words: Mutex::default(),
             absences: Absences::default(),
             postings: Postings::default(),
+            estimates: Estimates::default(),
         })
     }
 
@@ -142,6 +145,7 @@ impl Index {
             words: Mutex::default(),
             absences: Absences::default(),
             postings: Postings::default(),
+            estimates: Estimates::default(),
         }
     }
 

@@ -46,7 +46,7 @@ use crate::item::{Item, Position};
 const LOOKS_MAX: usize = 3;
 
 /// A path's number in one partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathNumber(u16);
 
 /// What the index knows about a path.
@@ -165,6 +165,11 @@ impl PartitionView {
     /// Which partition this is, for as long as the process runs.
     pub(crate) fn identity(&self) -> u64 {
         self.shared.identity
+    }
+
+    /// Whether the partition has been closed meanwhile.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
     }
 
     /// The container's definition as of the view.
@@ -358,6 +363,15 @@ impl PartitionView {
         Entries::new(self, &head, bounds, range.is_point(), Shape::Value, span, direction, after)
     }
 
+    /// Whether an item has an entry with one value at a path.
+    pub fn has_entry(&self, path: PathNumber, value: &ValueRange, reference: &[u8]) -> Result<bool> {
+        let mut key = Vec::with_capacity(keys::index::HEAD_BYTES + value.start.len() + reference.len());
+        keys::index::push_value_head(&mut key, path.0);
+        key.extend_from_slice(&value.start);
+        key.extend_from_slice(reference);
+        Ok(self.snapshot.get(Table::Index, &key)?.is_some())
+    }
+
     /// Entries of a composite index, in its order.
     pub fn composite_entries(
         &self,
@@ -398,6 +412,15 @@ impl PartitionView {
             keys::index::referenced(self.key_definition().effective_encoded(&encoded)?.as_bytes(), reference)
         };
         key().ok_or_else(|| damaged("index"))
+    }
+
+    /// What entries call the item with a key.
+    pub fn reference_of(&self, key: &[u8]) -> Result<Bytes> {
+        let reference = || {
+            let epk = keys::ItemKey::decode(key)?.epk;
+            Some(keys::index::reference(&epk, key).into())
+        };
+        reference().ok_or_else(|| damaged("index"))
     }
 
     /// The item that an entry refers to; `None` when it is over or purged.

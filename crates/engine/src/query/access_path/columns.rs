@@ -6,16 +6,17 @@
 
 use std::ops::{Range, RangeBounds};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use orrery_query::columns::{Column, ColumnQuery, ColumnRun, ColumnSource, LookedUp};
+use orrery_query::columns::{Column, ColumnQuery, ColumnRun, ColumnSort, ColumnSource, LookedUp};
 use orrery_query::pushdown::Check;
 use orrery_query::{Execution, Flow};
 
 use super::ItemReader;
 use super::lists::PREFILTER_BYTES_MAX;
 use super::lookup::{self, Bound, Lookup};
-use crate::columns::{Building, ColumnSet, Ready, SetBuilder};
+use crate::columns::{Building, ColumnSet, Ready, SetBuilder, Work, renew};
 use crate::item::{Item, readable};
 use crate::partition::{Span, rows_of};
 use crate::query::SystemOf;
@@ -34,13 +35,13 @@ const ITEMS_PER_ASK: u64 = 16 * 1_024;
 
 /// A place among the rows where the item itself is asked.
 pub(in crate::query) struct ItemPlace {
-    row: usize,
-    key: Bytes,
+    pub row: usize,
+    pub key: Bytes,
     /// What the set has there is out of date, if it has anything.
     changed: bool,
     /// The set has a row of this key.
-    stored: bool,
-    item: Option<Item>,
+    pub stored: bool,
+    pub item: Option<Item>,
 }
 
 /// A check of each entry of a path, instead of which a column is read.
@@ -356,6 +357,46 @@ impl<'q> ItemReader<'q> {
         Ok(())
     }
 
+    // ---- orders
+
+    /// Columns that have been put in the order of one of them, if there are any and reading the items that are not in
+    /// them costs no more than this. Those that are missing are made, at once or beside.
+    pub fn ordered_columns(&mut self, sort: &ColumnSort, changed_max: usize) -> Ran<Option<Ready>> {
+        let costs = &self.query.costs;
+        let all = matches!(self.query.span, Span::All);
+        if !all || costs.column_asks == 0 || self.view.item_count() < costs.column_items_min {
+            return Ok(None);
+        }
+        let Some(source) = sort.key().and_then(|key| sort.sources().get(key)) else { return Ok(None) };
+        let (sources, asks) = (sort.sources(), costs.column_sort_asks);
+        let Some(ready) = self.view.ready_columns(sources)? else {
+            self.make_columns_now(sources, asks)?;
+            return Ok(None);
+        };
+        let long = ready.set.rows() as u64 > costs.column_items_at_once;
+        if ready.is_to_renew() {
+            match long {
+                true => self.view.columns().put_off(Work::Renew(sources.to_vec())),
+                false => renew(self.view, &ready)?,
+            }
+        }
+        if ready.changed.len() > changed_max {
+            return Ok(None);
+        }
+        Ok(match ready.set.order(source) {
+            Some(order) => order.is_some().then_some(ready),
+            None if long => {
+                self.view.columns().put_off(Work::Order(Arc::clone(&ready.set), source.clone()));
+                None
+            }
+            None => {
+                ready.set.make_order(source);
+                self.view.columns().has_grown(&ready.set);
+                ready.set.order(source).flatten().is_some().then_some(ready)
+            }
+        })
+    }
+
     // ---- making them
 
     /// What becomes columns while all items are looked at; nothing, most often.
@@ -371,11 +412,15 @@ impl<'q> ItemReader<'q> {
         Ok(Making { building, rows: 0 })
     }
 
-    /// Looks at all items for no other reason.
+    /// Looks at all items for no other reason: at once, or beside where that takes long.
     pub fn make_columns_now(&mut self, sources: &[ColumnSource], more_asks: u32) -> Ran<()> {
         let more = u32::try_from(self.view.item_count() / ITEMS_PER_ASK).unwrap_or(u32::MAX);
         let asks = self.query.costs.column_asks.saturating_add(more).saturating_add(more_asks);
         if !self.view.columns().ask(sources, asks) {
+            return Ok(());
+        }
+        if self.view.item_count() > self.query.costs.column_items_at_once {
+            self.view.columns().put_off(Work::Make(sources.to_vec()));
             return Ok(());
         }
         // Where steps are few this is left to whoever has more.

@@ -154,21 +154,20 @@ pub(super) enum Found {
 }
 
 /// How many candidates are worth collecting.
-pub(super) fn candidates_max(costs: &Costs, items: u64) -> usize {
+pub(in crate::query) fn candidates_max(costs: &Costs, items: u64) -> usize {
     let part = usize::try_from(items / costs.candidates_part.max(1)).unwrap_or(CANDIDATES_MAX);
     part.clamp(costs.candidates_min, CANDIDATES_MAX)
 }
 
 impl ItemReader<'_> {
     /// About how many items pass the filter, judged from a few entries of each of its parts as if these had nothing
-    /// to do with each other. `None` where they are few, or nobody knows.
+    /// to do with each other. `None` where nobody knows.
     pub fn estimated_matches(&mut self) -> Ran<Option<u64>> {
         let Some(bound) = bind(self.filter, self.view, self.query.span, false) else {
             return Ok(None);
         };
-        let few = self.query.costs.candidates_min as u64;
-        let judged = judge(&bound.lookup, self.view, self.query.span, few)?;
-        Ok(judged.map(|part| (part * self.view.item_count() as f64) as u64).filter(|items| *items > few))
+        let judged = judge(&bound.lookup, self.view, self.query.span)?;
+        Ok(judged.map(|part| (part * self.view.item_count() as f64) as u64))
     }
 
     /// The items that the index leads to; `None` where reading the whole span is better.
@@ -211,33 +210,38 @@ impl ItemReader<'_> {
     }
 }
 
-/// The part of a partition's items that a lookup leads to. `None` where one of its conditions leads to `few`, or is
-/// of another kind than ranges of values.
-fn judge(lookup: &Lookup<'_>, view: &PartitionView, span: &Span, few: u64) -> Ran<Option<f64>> {
+/// The part of a partition's items that a lookup leads to, at most; `None` where one of its conditions is of another
+/// kind than ranges of values. Of a conjunction those are passed over.
+fn judge(lookup: &Lookup<'_>, view: &PartitionView, span: &Span) -> Ran<Option<f64>> {
     let items = view.item_count().max(1) as f64;
     Ok(match lookup {
+        Lookup::Nothing => Some(0.0),
         Lookup::Scan { path, scan } if scan.check.is_none() && scan.ranges.len() <= JUDGED_RANGES_MAX => {
             let mut rows = 0;
             for range in &scan.ranges {
-                rows += view.estimate(*path, range, span, JUDGED_ENTRIES)?.rows;
+                rows += match span {
+                    Span::All => view.kept_estimate(*path, range)?.rows,
+                    span => view.estimate(*path, range, span, JUDGED_ENTRIES)?.rows,
+                };
             }
-            Some(rows as f64 / items).filter(|_| rows > few)
+            Some((rows as f64 / items).min(1.0))
         }
         Lookup::All(parts) => {
-            let mut all = 1.0;
+            let mut all = None;
             for part in parts {
-                let Some(part) = judge(part, view, span, few)? else { return Ok(None) };
-                all *= part.min(1.0);
+                if let Some(part) = judge(part, view, span)? {
+                    all = Some(all.unwrap_or(1.0) * part);
+                }
             }
-            Some(all)
+            all
         }
         Lookup::Any(parts) => {
-            let mut any: f64 = 0.0;
+            let mut any = 0.0;
             for part in parts {
-                // What adds little may be left out.
-                any += judge(part, view, span, few)?.unwrap_or(0.0);
+                let Some(part) = judge(part, view, span)? else { return Ok(None) };
+                any += part;
             }
-            Some(any.min(1.0)).filter(|any| *any > 0.0)
+            Some(f64::min(any, 1.0))
         }
         _ => None,
     })

@@ -8,12 +8,14 @@
 //!   shapes and words.
 //! - `lists`: items in order of creation or of storage. `columns`: what reading all items would give, without reading
 //!   them.
+//! - `key_test`: a filter asked of one item, by the keys of its entries.
 //! - `index_only`: how many items there are and which values they have, by entries alone.
 //! - `allowance`: what the page may still use.
 
 mod allowance;
 mod columns;
 mod index_only;
+mod key_test;
 mod lists;
 pub(super) mod lookup;
 mod search;
@@ -26,9 +28,10 @@ use orrery_query::pushdown::Filter;
 use orrery_query::{Execution, Flow};
 
 pub(super) use allowance::Allowance;
-pub(super) use columns::{Part, STEP_ROWS};
+pub(super) use columns::{ItemPlace, Part, STEP_ROWS};
+pub(super) use key_test::{KeyTest, Told};
 pub(super) use lists::{List, Listed};
-pub(super) use lookup::Candidate;
+pub(super) use lookup::{Candidate, candidates_max};
 pub(super) use search::{is_searchable, text};
 pub(super) use terms::TermHits;
 

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use orrery_index::{CompositeRange, ValueRange, is_exact, prefix_end, split, split_component};
 use orrery_model::{Kind, Raw, Value};
-use orrery_query::pushdown::{Filter, Place, Step};
+use orrery_query::pushdown::{Filter, Place, Scan, Step};
 use orrery_query::{Prepared, SortPosition};
 use orrery_storage::Direction;
 
@@ -39,6 +39,7 @@ pub(super) struct Missed {
 enum OrderKind {
     Path {
         path: PathNumber,
+        place: Place,
         range: ValueRange,
     },
     /// `fixed` components have one value, the next `sorted` ones are the query's keys, the first of them within
@@ -79,11 +80,11 @@ fn single(keys: &[(Vec<String>, bool)], filter: &Filter, view: &PartitionView) -
     };
     let filtered = matches!(filter, Filter::Scan(_)) && is_implied(filter, &[], &place, &range);
     Some(IndexOrder {
-        kind: OrderKind::Path { path: number, range },
         direction: if *descending { Direction::Reverse } else { Direction::Forward },
         misses_undefined: (!defined).then_some(missed),
         filtered,
         text: format!("{place}{}", if *descending { " descending" } else { "" }),
+        kind: OrderKind::Path { path: number, place, range },
     })
 }
 
@@ -181,6 +182,21 @@ fn is_implied(filter: &Filter, fixed: &[&[String]], place: &Place, range: &Value
 }
 
 impl IndexOrder {
+    /// Whether a condition holds for all entries that are walked.
+    pub fn holds(&self, scan: &Scan) -> bool {
+        let is = |place: &Place, range: &ValueRange| {
+            scan.check.is_none() && scan.place == *place && scan.ranges == std::slice::from_ref(range)
+        };
+        match &self.kind {
+            OrderKind::Path { place, range, .. } => is(place, range),
+            OrderKind::Composite { composite, fixed, points, first, .. } => {
+                let places = composite.paths.iter().map(|part| place_of(part.path.segments()));
+                let ranges = points.iter().chain(std::iter::once(first));
+                places.take(fixed + 1).zip(ranges).any(|(place, range)| is(&place, range))
+            }
+        }
+    }
+
     /// The entries from a position on.
     pub fn entries<'v>(
         &self,
@@ -189,7 +205,7 @@ impl IndexOrder {
         after: Option<&SortPosition>,
     ) -> Entries<'v> {
         match &self.kind {
-            OrderKind::Path { path, range } => {
+            OrderKind::Path { path, range, .. } => {
                 let mut range = range.clone();
                 if let Some(key) = after.and_then(|after| after.keys.first()) {
                     range = self.rest(range, key);
@@ -215,6 +231,14 @@ impl IndexOrder {
                 view.composite_entries(composite, range, span, self.direction, None)
             }
         }
+    }
+
+    /// The values of a single path that are walked from a position on, and whether they come from the last.
+    pub fn values(&self, after: Option<&SortPosition>) -> Option<(ValueRange, bool)> {
+        let OrderKind::Path { range, .. } = &self.kind else { return None };
+        let key = after.and_then(|after| after.keys.first());
+        let range = key.map_or_else(|| range.clone(), |key| self.rest(range.clone(), key));
+        Some((range, self.direction == Direction::Reverse))
     }
 
     fn rest(&self, range: ValueRange, key: &Value) -> ValueRange {

@@ -4,22 +4,26 @@
 //! (`ItemReader`) and what leaves the page (`Output`).
 //!
 //! - [`Streamed`]: as the items come. [`Sorted`]: by sort keys. [`Materialized`]: when everything was seen.
-//! - Of sorted pages: `index_order` is an index that has the order, `top_k`, `top_k_candidates` and `window` put the
+//! - Of sorted pages: `choice` says which way is the cheapest, `index_order` is an index that has the order, `walk` goes
+//!   through it in `steps`, `top_k`, `top_k_candidates` and `window` put the
 //!   first few in order, `ranked` asks a search index for scores, `vector_scan` and `graph` one for vectors,
 //!   `incomparable` are the items without one.
 //! - Of whole ones: `by_value` are those that the index answers alone.
 
 mod by_value;
+mod choice;
 mod graph;
 mod incomparable;
 mod index_order;
 mod materialized;
 mod ranked;
 mod sorted;
+mod steps;
 mod streamed;
 mod top_k;
 mod top_k_candidates;
 mod vector_scan;
+mod walk;
 mod window;
 
 use orrery_query::{Execution, Flow};

@@ -6,8 +6,6 @@
 //! read 512 index entries, loaded 10 items (10,240 bytes), 10 passed, 10 rows
 //! ```
 
-use std::fmt::Write;
-
 use orrery_query::Prepared;
 use orrery_query::pushdown::{Filter, Place, Scan, Search, Step};
 
@@ -23,6 +21,7 @@ pub struct Report {
     candidates: Option<u64>,
     gave_up: bool,
     counted_entries: u64,
+    estimated: Option<Estimated>,
     ordered_by_columns: bool,
     answered: bool,
     conditions: Vec<Condition>,
@@ -38,6 +37,10 @@ enum Way {
     /// As `Scan`, from a copy of a few paths.
     Columns,
     Walk(String),
+    /// The same, each entry tested by its key.
+    WalkTested(String),
+    /// The same over columns that were put in that order.
+    WalkColumns(String),
     Counted(&'static str),
     Covered(String),
     Cached,
@@ -50,6 +53,34 @@ struct Condition {
     text: String,
     indexed: bool,
     search: bool,
+}
+
+/// What the ways of a sorted page were thought to cost, in entries read one after the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::query) struct Estimated {
+    /// So many items pass the filter, of so many.
+    pub matches: u64,
+    pub items: u64,
+    pub walk_cost: u64,
+    pub collect_cost: u64,
+    pub scan: u64,
+    /// The walk was thought to be the best.
+    pub walks: bool,
+}
+
+impl std::fmt::Display for Estimated {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Estimated { matches, items, walk_cost, collect_cost, scan, walks } = self;
+        let best = match walks {
+            true => "walk",
+            false if collect_cost <= scan => "collect",
+            false => "read all",
+        };
+        write!(
+            out,
+            "about {matches} of {items} pass: walk and test {walk_cost}, collect {collect_cost}, read all {scan}; {best}"
+        )
+    }
 }
 
 /// Indexes by their paths, as policies write them.
@@ -103,6 +134,18 @@ impl Report {
 
     pub(in crate::query) fn walk(&mut self, text: &str) {
         self.way = Way::Walk(text.to_owned());
+    }
+
+    pub(in crate::query) fn walk_tested(&mut self, text: &str) {
+        self.way = Way::WalkTested(text.to_owned());
+    }
+
+    pub(in crate::query) fn walk_columns(&mut self, text: &str) {
+        self.way = Way::WalkColumns(text.to_owned());
+    }
+
+    pub(in crate::query) fn estimated(&mut self, estimated: Estimated) {
+        self.estimated = Some(estimated);
     }
 
     /// Sorted by what a search index knows about a place.
@@ -255,6 +298,12 @@ impl std::fmt::Display for Report {
             Way::Scan => writeln!(out, "all items of the span")?,
             Way::Columns => writeln!(out, "all items of the span, by columns")?,
             Way::Walk(text) => writeln!(out, "in order of {text}, until the page is full")?,
+            Way::WalkTested(text) => {
+                writeln!(out, "in order of {text}, each entry tested, until the page is full")?;
+            }
+            Way::WalkColumns(text) => {
+                writeln!(out, "in order of {text}, by columns, until the page is full")?
+            }
             Way::Counted(by) => writeln!(out, "counted by {by}, no items")?,
             Way::Covered(place) => writeln!(out, "values of the entries of {place}, no items")?,
             Way::Cached => writeln!(out, "rows that an earlier page has made")?,
@@ -273,8 +322,9 @@ impl std::fmt::Display for Report {
         } else if self.gave_up {
             writeln!(out, "  too many candidates")?;
         }
-        let mut line = String::new();
-        write!(line, "{}", self.summary)?;
-        out.write_str(&line)
+        if let Some(estimated) = &self.estimated {
+            writeln!(out, "  {estimated}")?;
+        }
+        out.write_str(&self.summary)
     }
 }

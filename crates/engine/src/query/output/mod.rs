@@ -14,6 +14,7 @@ use orrery_model::{Raw, Value};
 use orrery_query::merge::CachedRows;
 use orrery_query::{Execution, Flow, Row};
 
+pub(in crate::query) use explain::Estimated;
 pub use explain::{IndexUse, Report};
 pub use metrics::QueryMetrics;
 
