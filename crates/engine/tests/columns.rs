@@ -115,10 +115,20 @@ fn query(dice: &mut Dice) -> String {
         3 => format!(" WHERE {} {} 1.0", path(dice), dice.pick(&["<", "=", "!=", ">="])),
         _ => format!(" WHERE {}", predicate(dice, 2)),
     };
-    if dice.one_in(4) {
-        let equal = dice.pick(&["c.s = 'a'", "c.x = 1", "c.pk = 'p1'", "c.pk = 'p0'", "c.s = 'ab'"]);
+    if dice.one_in(3) {
+        let equal = dice.pick(&[
+            "c.s = 'a'",
+            "c.x = 1",
+            "c.pk = 'p1'",
+            "c.pk = 'p0'",
+            "c.s = 'ab'",
+            "c.pk != 'p2'",
+            "c.pk IN ('p0', 'p2')",
+        ]);
         let more = dice.pick(&["", "", " AND (true)", " AND c.n > 1"]);
-        let order = dice.pick(&["c.n", "c.n DESC", "c.id", "c.id DESC", "c.s", "c.x DESC"]);
+        // Ids and keys are what columns tell in any case.
+        let order =
+            dice.pick(&["c.n", "c.n DESC", "c.id", "c.id DESC", "c.id DESC", "c.pk", "c.s", "c.x DESC"]);
         let top = dice.pick(&["TOP 1 ", "TOP 1 ", "TOP 3 ", ""]);
         return format!("SELECT {top}c.id, c.n FROM c WHERE {equal}{more} ORDER BY {order}");
     }
@@ -201,7 +211,7 @@ fn columns_answer_as_items_do_whatever_is_written_between() {
     let ordered = ORDERED.load(Ordering::Relaxed);
     assert!(ordered > cases / 4, "only {ordered} pages put in order by columns");
     let walked = WALKED.load(Ordering::Relaxed);
-    assert!(walked > cases / 4, "only {walked} pages by columns in order");
+    assert!(walked > cases / 2, "only {walked} pages by columns in order");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use orrery_model::{NumberStyle, Value, murmur3_x64_128};
 use orrery_sql::{Condition, Query, SqlError};
 
 use crate::aggregate::AggregateKind;
+use crate::columns::ColumnSort;
 use crate::compile::{CompiledQuery, Compiler, ITEM_SLOT, check_composite};
 use crate::context::Context;
 use crate::env::QueryEnv;
@@ -31,6 +32,8 @@ pub struct Prepared {
     pub(crate) form: Form,
     /// What `filter` found out.
     pub(crate) found: OnceLock<Filter>,
+    /// What `column_sort` found out.
+    pub(crate) sort: OnceLock<Option<ColumnSort>>,
     constant_bytes: usize,
     /// They are charged while the query lives.
     _constants: Option<Held>,
@@ -142,6 +145,7 @@ impl Prepared {
             fingerprint,
             form: Form::Whole,
             found: OnceLock::new(),
+            sort: OnceLock::new(),
             constant_bytes,
             _constants: constants,
         })
@@ -178,6 +182,7 @@ impl Prepared {
             fingerprint: 0,
             form: Form::Whole,
             found: OnceLock::new(),
+            sort: OnceLock::new(),
             constant_bytes: 0,
             _constants: None,
         })
@@ -193,6 +198,7 @@ impl Prepared {
             fingerprint: self.fingerprint,
             form: self.form.clone(),
             found: OnceLock::new(),
+            sort: OnceLock::new(),
             constant_bytes: self.constant_bytes,
             _constants: None,
         }
@@ -347,7 +353,7 @@ fn fingerprint(query: &Query, parameters: &[(String, Value)]) -> u128 {
     hash(&text)
 }
 
-fn hash(bytes: &[u8]) -> u128 {
+pub(crate) fn hash(bytes: &[u8]) -> u128 {
     let (high, low) = murmur3_x64_128(bytes);
     u128::from(high) << 64 | u128::from(low)
 }

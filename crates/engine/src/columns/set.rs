@@ -1,15 +1,20 @@
 //! One set of columns.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use orrery_model::Raw;
 use orrery_query::columns::{Column, ColumnBuilder, ColumnOrder, ColumnSource};
+use parking_lot::Mutex;
 
 use super::keys::Keys;
 
 /// Rows for which a builder takes room at once.
 const ROOM_ROWS_MAX: usize = 4 * 1024 * 1024;
+
+/// Filters of which it is remembered how many rows pass.
+const PASSING_MAX: usize = 1_024;
 
 /// The items of a partition, as of its base and perhaps later; see the module.
 pub(crate) struct ColumnSet {
@@ -22,6 +27,8 @@ pub(crate) struct ColumnSet {
     columns: Vec<(ColumnSource, Option<Column>)>,
     /// The rows in the order of each column, where that was asked for; `None` inside: it does not tell.
     orders: Vec<OnceLock<Option<ColumnOrder>>>,
+    /// How many rows pass a filter, and the bytes of their documents, of filters that were asked for.
+    passing: Mutex<HashMap<u128, (u64, u64)>>,
 }
 
 impl ColumnSet {
@@ -49,6 +56,19 @@ impl ColumnSet {
         if let Some(at) = self.columns.iter().position(|(known, _)| known == source) {
             self.orders[at].get_or_init(|| self.columns[at].1.as_ref().and_then(Column::order));
         }
+    }
+
+    /// How many rows pass a filter, and the bytes of their documents, if that was found out.
+    pub fn passing(&self, filter: u128) -> Option<(u64, u64)> {
+        self.passing.lock().get(&filter).copied()
+    }
+
+    pub fn learn_passing(&self, filter: u128, passing: (u64, u64)) {
+        let mut known = self.passing.lock();
+        if known.len() >= PASSING_MAX {
+            known.clear();
+        }
+        known.insert(filter, passing);
     }
 
     pub fn sources(&self) -> impl Iterator<Item = &ColumnSource> {
@@ -167,6 +187,7 @@ impl SetBuilder {
             keys: self.keys,
             numbers: self.numbers,
             sizes: self.sizes,
+            passing: Mutex::default(),
             orders: columns.iter().map(|_| OnceLock::new()).collect(),
             columns,
         }

@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 128;
 const TEXTS_MAX: usize = 65_536;
 const TEXTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What an entry of a dictionary takes beside its text, in the list and in the map of a builder.
-const TEXT_OVERHEAD_BYTES: usize = 32;
+const TEXT_OVERHEAD_BYTES: usize = 36;
 /// From here on whole numbers are not told by their index entries.
 const PLAIN_NUMBERS_END: f64 = 1e15;
 /// A column with more than this part of its rows deferred is of no use, except for the first few.
@@ -48,6 +48,8 @@ pub struct Column {
     tags: Vec<Tag>,
     bits: Bits,
     texts: Vec<Box<str>>,
+    /// The numbers of the dictionary in the order of its strings.
+    by_text: Vec<u32>,
     texts_bytes: usize,
     deferred: Vec<u32>,
     plain: bool,
@@ -95,8 +97,15 @@ impl Column {
         }
     }
 
-    pub(super) fn dictionary(&self) -> &[Box<str>] {
-        &self.texts
+    /// Which text of the dictionary it is, if it is there.
+    pub(super) fn find_text(&self, text: &str) -> Option<usize> {
+        let place = self.by_text.binary_search_by(|code| (*self.texts[*code as usize]).cmp(text)).ok()?;
+        Some(self.by_text[place] as usize)
+    }
+
+    /// The numbers of the dictionary in the order of its strings.
+    pub(super) fn by_text(&self) -> &[u32] {
+        &self.by_text
     }
 
     pub(super) fn text_count(&self) -> usize {
@@ -141,6 +150,7 @@ impl ColumnBuilder {
             tags: Vec::with_capacity(rows),
             bits: Bits::Narrow(Vec::with_capacity(rows)),
             texts: Vec::new(),
+            by_text: Vec::new(),
             texts_bytes: 0,
             deferred: Vec::new(),
             plain: true,
@@ -280,6 +290,11 @@ impl ColumnBuilder {
             return None;
         }
         self.column.tags.shrink_to_fit();
+        let texts = &self.column.texts;
+        self.column.by_text = (0..texts.len() as u32).collect();
+        self.column
+            .by_text
+            .sort_unstable_by(|left, right| texts[*left as usize].cmp(&texts[*right as usize]));
         match &mut self.column.bits {
             Bits::Narrow(bits) => bits.shrink_to_fit(),
             Bits::Wide(bits) => bits.shrink_to_fit(),

@@ -22,10 +22,8 @@ impl Column {
         if !self.is_plain() {
             return None;
         }
-        let mut texts: Vec<u32> = (0..self.text_count() as u32).collect();
-        texts.sort_unstable_by(|left, right| self.text(*left as usize).cmp(self.text(*right as usize)));
-        let mut ranks = vec![0u32; texts.len()];
-        for (rank, code) in (0..).zip(&texts) {
+        let mut ranks = vec![0u32; self.text_count()];
+        for (rank, code) in (0..).zip(self.by_text()) {
             ranks[*code as usize] = rank;
         }
         let mut keyed: Vec<(u8, u64, u32)> = Vec::new();
@@ -58,10 +56,6 @@ impl Column {
     /// The value of a row that is not deferred.
     pub fn value(&self, row: usize) -> Value {
         self.eval(row).to_value()
-    }
-
-    fn text(&self, code: usize) -> &str {
-        self.dictionary().get(code).map_or("", |text| text)
     }
 }
 

@@ -38,13 +38,17 @@ impl Prepared {
     }
 
     /// The filter and the order over columns, if the query sorts items by paths.
-    pub fn column_sort(&self) -> Option<ColumnSort> {
+    pub fn column_sort(&self) -> Option<&ColumnSort> {
+        self.sort.get_or_init(|| self.find_column_sort()).as_ref()
+    }
+
+    fn find_column_sort(&self) -> Option<ColumnSort> {
         let order = &self.compiled.order;
         let by_paths = !order.is_empty() && order.iter().all(|key| key.path.is_some());
         if !by_paths || self.compiled.block.grouping.is_some() {
             return None;
         }
-        self.over_columns(order.iter().map(|key| &key.node), [].into_iter()).map(ColumnSort)
+        self.over_columns(order.iter().map(|key| &key.node), [].into_iter()).map(ColumnSort::new)
     }
 
     fn over_columns<'n>(

@@ -12,24 +12,37 @@ use super::source::ColumnSource;
 use super::test::Test;
 use crate::eval::Frame;
 use crate::meter::Meter;
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, hash};
 
 /// Rows that are filtered before the next ones.
 const BLOCK_ROWS: usize = 1_024;
 
 /// The filter and the order of a query over columns.
 #[derive(Debug)]
-pub struct ColumnSort(pub(super) ColumnQuery);
+pub struct ColumnSort {
+    query: ColumnQuery,
+    filter: u128,
+}
 
 impl ColumnSort {
+    pub(super) fn new(query: ColumnQuery) -> ColumnSort {
+        let filter = hash(format!("{:?}{:?}", query.sources(), query.filters).as_bytes());
+        ColumnSort { query, filter }
+    }
+
     pub fn sources(&self) -> &[ColumnSource] {
-        self.0.sources()
+        self.query.sources()
+    }
+
+    /// Tells the filter from others.
+    pub fn filter_fingerprint(&self) -> u128 {
+        self.filter
     }
 
     /// The column by which rows are sorted, where it is one.
     pub fn key(&self) -> Option<usize> {
-        match self.0.keys.as_slice() {
-            [key] => self.0.column(key),
+        match self.query.keys.as_slice() {
+            [key] => self.query.column(key),
             _ => None,
         }
     }
@@ -41,7 +54,7 @@ impl ColumnSort {
         columns: Vec<&'c Column>,
         meter: &Rc<Meter>,
     ) -> SortRun<'c> {
-        let query = &self.0;
+        let query = &self.query;
         SortRun {
             query,
             tests: query.filters.iter().map(|node| Test::new(node, query, &columns)).collect(),

@@ -1,7 +1,8 @@
 //! Conditions over columns.
 //!
-//! Numbers that are compared are read, computed and compared without anything in between. A condition on one column
-//! of strings is asked once for each string. Everything else goes to the evaluator.
+//! Numbers that are compared are read, computed and compared without anything in between. A string that a column is to
+//! be equal to is looked up in its dictionary; any other condition on one column of strings is asked once for each
+//! string. Everything else goes to the evaluator.
 
 use std::cmp::Ordering;
 
@@ -17,7 +18,16 @@ use crate::value::Eval;
 
 /// One of the conditions that all have to hold.
 pub(super) enum Test<'c> {
-    Numbers { left: Numeric, op: BinaryOp, right: Numeric },
+    Numbers {
+        left: Numeric,
+        op: BinaryOp,
+        right: Numeric,
+    },
+    /// A column is one string: which of its dictionary, if it is there.
+    Text {
+        column: usize,
+        code: Option<usize>,
+    },
     Expression(Expression<'c>),
 }
 
@@ -38,7 +48,9 @@ pub(super) enum Numeric {
 
 impl<'c> Test<'c> {
     pub fn new(node: &'c Node, query: &ColumnQuery, columns: &[&Column]) -> Test<'c> {
-        numbers(node, query).unwrap_or_else(|| Test::Expression(Expression::new(node, query, columns)))
+        numbers(node, query)
+            .or_else(|| text(node, query, columns))
+            .unwrap_or_else(|| Test::Expression(Expression::new(node, query, columns)))
     }
 
     /// Keeps the rows for which it holds.
@@ -61,6 +73,17 @@ impl<'c> Test<'c> {
                         _ => false,
                     }
                 });
+                Ok(())
+            }
+            Test::Text { column, code } => {
+                let column = columns[*column];
+                match code {
+                    Some(code) => rows.retain(|row| {
+                        let row = *row as usize;
+                        column.tag(row) == Tag::Text && column.code(row) == *code
+                    }),
+                    None => rows.clear(),
+                }
                 Ok(())
             }
             Test::Expression(expression) => {
@@ -182,6 +205,19 @@ fn numbers<'c>(node: &Node, query: &ColumnQuery) -> Option<Test<'c>> {
     let both = left.is_computed() && right.is_computed();
     let decided = if *op == BinaryOp::NotEqual { both } else { either };
     decided.then_some(Test::Numbers { left, op: *op, right })
+}
+
+/// That a column is equal to a string. Nothing but a string is.
+fn text<'c>(node: &Node, query: &ColumnQuery, columns: &[&Column]) -> Option<Test<'c>> {
+    let Node::Binary(BinaryOp::Equal, left, right) = node else { return None };
+    let (column, constant) = match (query.column(left), query.column(right)) {
+        (Some(column), None) => (column, right),
+        (None, Some(column)) => (column, left),
+        _ => return None,
+    };
+    let Node::Constant(constant) = &**constant else { return None };
+    let code = columns[column].find_text(constant.as_str()?);
+    Some(Test::Text { column, code })
 }
 
 fn is_comparison(op: BinaryOp) -> bool {

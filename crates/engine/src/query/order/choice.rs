@@ -7,7 +7,7 @@
 
 use super::index_order::IndexOrder;
 use super::sorted::Sorted;
-use crate::query::access_path::{Candidate, KeyTest, candidates_max};
+use crate::query::access_path::{KeyTest, candidates_max};
 use crate::query::output::Estimated;
 use crate::query::page::Ran;
 
@@ -25,19 +25,22 @@ const CHANGED_FEW: usize = 8;
 /// order for many pages at once.
 const PAGES_TO_COME: u64 = 8;
 
-/// A walk that tests its entries, because that costs less than to collect candidates.
+/// A walk that tests its entries.
 pub(super) struct Tested<'f> {
     pub test: KeyTest<'f>,
+    /// It costs less than to collect candidates.
+    pub walks: bool,
     /// How many entries it may read.
     pub entries_max: u64,
-    /// It costs less only by columns: by index, all candidates are collected and the walk passes by all others.
-    pub only_by_columns: bool,
+    /// About so many items pass.
+    pub matches: u64,
     /// Items that may be asked for one by one because columns do not have them.
     pub changed_max: usize,
 }
 
 impl<'q> Sorted<'_, 'q> {
-    /// The walk with tests, where it is the cheapest way. `lacking` items have no entry and are tested besides.
+    /// The walk with tests, and whether it is the cheapest way; `None` where nobody knows. `lacking` items have no
+    /// entry and are tested besides.
     pub(super) fn tested(&mut self, walk: &IndexOrder, lacking: usize) -> Ran<Option<Tested<'q>>> {
         if self.reader.query.prepared.takes_every_item() {
             return Ok(None);
@@ -65,15 +68,13 @@ impl<'q> Sorted<'_, 'q> {
         let walks = walk_cost < collect_cost.min(scan);
         self.reader.report.estimated(Estimated { matches, items, walk_cost, collect_cost, scan, walks });
         let entries_max = walked.saturating_mul(WALK_SLACK).max(WALK_ENTRIES_MIN);
-        let only_by_columns = !walks && collect_cost < scan && met < candidates;
         let changed_max = walk_cost.min(collect_cost).min(scan).checked_div(load_cost).unwrap_or(0) as usize;
         let changed_max = changed_max.max(CHANGED_FEW);
-        let tested = Tested { test, entries_max, only_by_columns, changed_max };
-        Ok((walks || only_by_columns).then_some(tested))
+        Ok(Some(Tested { test, walks, entries_max, matches, changed_max }))
     }
 
     /// Items of a small partition are mostly found in memory.
-    fn load_cost(&self) -> u64 {
+    pub(super) fn load_cost(&self) -> u64 {
         let costs = &self.reader.query.costs;
         match self.reader.view.item_count() > costs.remembered_items {
             true => costs.load_cost,
@@ -81,11 +82,12 @@ impl<'q> Sorted<'_, 'q> {
         }
     }
 
-    /// `lacking` items are loaded besides.
+    /// Whether the walk costs less than what else there is to do, with so many candidates if they are known. `lacking`
+    /// items are loaded besides.
     pub(super) fn is_worth_walking(
         &self,
         walk: &IndexOrder,
-        candidates: Option<&[Candidate]>,
+        candidates: Option<u64>,
         lacking: usize,
     ) -> bool {
         let wanted = self.wanted(self.passed);
@@ -95,8 +97,7 @@ impl<'q> Sorted<'_, 'q> {
         let loads = wanted.saturating_add(lacking as u64).saturating_mul(costs.load_cost);
         match candidates {
             _ if walk.filtered => loads < scan,
-            Some(candidates) => {
-                let found = candidates.len() as u64;
+            Some(found) => {
                 let walked = wanted.saturating_mul(items) / found.max(1);
                 let load_cost = self.load_cost();
                 let loads = wanted.saturating_add(lacking as u64).saturating_mul(load_cost);

@@ -10,7 +10,6 @@
 //! The cheapest is taken, so the best ten of a filter cost about the same in a small and in a large container.
 
 use orrery_model::Value;
-use orrery_query::columns::ColumnSort;
 use orrery_query::pushdown::Filter;
 use orrery_query::{Execution, SortPosition};
 
@@ -21,7 +20,6 @@ use super::steps::Steps;
 use super::top_k_candidates::TopCandidates;
 use super::walk::{Members, Walked, items_lacking};
 use super::window::Source;
-use crate::columns::Ready;
 use crate::partition::Span;
 use crate::partition::index::Lacking;
 use crate::query::QueryPosition;
@@ -61,16 +59,23 @@ impl<'p, 'q> Sorted<'p, 'q> {
         if let Some(walk) = &walk
             && !at_once
             && let Some(tested) = self.tested(walk, 0)?
-            && let Some(page) = self.walk_tested(walk, &tested)?
         {
-            return Ok(page);
+            if let Some(page) = self.walk_columns(walk, &tested)? {
+                return Ok(page);
+            }
+            if tested.walks
+                && let Some(page) = self.walk_tested(walk, &tested)?
+            {
+                return Ok(page);
+            }
         }
         let candidates = match self.reader.filter {
             Filter::Nothing => Some(Vec::new()),
             _ if at_once => None,
             _ => self.reader.candidates()?,
         };
-        let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, candidates.as_deref(), 0));
+        let found = candidates.as_ref().map(|candidates| candidates.len() as u64);
+        let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, found, 0));
         let Some(walk) = walk else { return self.in_memory(candidates) };
         let Some(lacking) = self.lacking_of(&walk)? else { return self.in_memory(candidates) };
         let mut lacking_count = lacking.items.len();
@@ -79,7 +84,7 @@ impl<'p, 'q> Sorted<'p, 'q> {
             lacking_count =
                 lacking_count.min(usize::try_from(self.wanted(self.passed)).unwrap_or(usize::MAX));
         }
-        if !at_once && !self.is_worth_walking(&walk, candidates.as_deref(), lacking_count) {
+        if !at_once && !self.is_worth_walking(&walk, found, lacking_count) {
             return self.in_memory(candidates);
         }
         self.reader.report.walk(&walk.text);
@@ -89,7 +94,7 @@ impl<'p, 'q> Sorted<'p, 'q> {
                 _ => Members::All,
             };
             let (view, span) = (self.reader.view, self.reader.query.span);
-            let entries = walk.entries(view, span, self.entries_after(&walk));
+            let entries = Box::new(walk.entries(view, span, self.entries_after(&walk)));
             self.walk(&walk, &mut Steps::Entries { entries, walk: &walk }, &members, &lacking, u64::MAX)?
         };
         match walked {
@@ -107,31 +112,15 @@ impl<'p, 'q> Sorted<'p, 'q> {
     /// was delivered.
     fn walk_tested(&mut self, walk: &IndexOrder, tested: &Tested<'q>) -> Ran<Option<Option<QueryPosition>>> {
         let Some(lacking) = self.lacking_of(walk)? else { return Ok(None) };
-        if !lacking.items.is_empty() && self.tested(walk, lacking.items.len())?.is_none() {
+        if !lacking.items.is_empty()
+            && !self.tested(walk, lacking.items.len())?.is_some_and(|tested| tested.walks)
+        {
             return Ok(None);
         }
-        let after = self.entries_after(walk);
-        let sort = self.reader.query.prepared.column_sort().filter(|_| tested.test.is_decisive());
-        let ready = match &sort {
-            Some(sort) => self.reader.ordered_columns(sort, tested.changed_max)?,
-            None => None,
-        };
-        let mut steps = None;
-        if let Some((sort, ready)) = sort.as_ref().zip(ready.as_ref()) {
-            steps = self.column_steps(walk, sort, ready, after)?;
-        }
-        let mut steps = match steps {
-            Some(steps) => {
-                self.reader.report.walk_columns(&walk.text);
-                steps
-            }
-            None if tested.only_by_columns => return Ok(None),
-            None => {
-                self.reader.report.walk_tested(&walk.text);
-                let entries = walk.entries(self.reader.view, self.reader.query.span, after);
-                Steps::Entries { entries, walk }
-            }
-        };
+        self.reader.report.walk_tested(&walk.text);
+        let entries =
+            Box::new(walk.entries(self.reader.view, self.reader.query.span, self.entries_after(walk)));
+        let mut steps = Steps::Entries { entries, walk };
         let members = Members::Tested(&tested.test);
         match self.walk(walk, &mut steps, &members, &lacking, tested.entries_max)? {
             Walked::Page(next) => Ok(Some(next)),
@@ -143,34 +132,13 @@ impl<'p, 'q> Sorted<'p, 'q> {
         }
     }
 
-    /// The walk over columns; `None` where they do not tell the order.
-    fn column_steps<'c>(
-        &mut self,
-        walk: &IndexOrder,
-        sort: &'c ColumnSort,
-        ready: &'c Ready,
-        after: Option<&SortPosition>,
-    ) -> Ran<Option<Steps<'c>>>
-    where
-        'q: 'c,
-    {
-        let set = &*ready.set;
-        let (Some(Some(columns)), Some(key)) = (set.columns(sort.sources()), sort.key()) else {
-            return Ok(None);
-        };
-        let Some(order) = set.order(&sort.sources()[key]).flatten() else { return Ok(None) };
-        let (places, column) = (self.reader.places(ready, &columns)?, columns[key]);
-        let filter = sort.run(self.reader.query.prepared, columns, &self.reader.allowance.meter);
-        Steps::of_columns(self.reader, walk, after, (set, column, order), filter, places)
-    }
-
     /// Where the entries of a walk go on: the page's position, unless that is among the items without one.
-    fn entries_after(&self, walk: &IndexOrder) -> Option<&'p SortPosition> {
+    pub(super) fn entries_after(&self, walk: &IndexOrder) -> Option<&'p SortPosition> {
         self.after.filter(|after| walk.misses_undefined.is_none() || !is_undefined(after))
     }
 
     /// The rest of a page that a walk has begun.
-    fn behind_walk(
+    pub(super) fn behind_walk(
         &mut self,
         execution: &Execution<'q>,
         candidates: Option<Vec<Candidate>>,
@@ -182,7 +150,7 @@ impl<'p, 'q> Sorted<'p, 'q> {
 
     /// The items that a walk misses and the page may need; `None` where they are not known, and it cannot be gone
     /// without them.
-    fn lacking_of(&mut self, walk: &IndexOrder) -> Ran<Option<Lacking>> {
+    pub(super) fn lacking_of(&mut self, walk: &IndexOrder) -> Ran<Option<Lacking>> {
         let Some(missed) = &walk.misses_undefined else { return Ok(Some(Lacking::default())) };
         let among_them = self.after.is_some_and(is_undefined);
         // They are behind us, or come later.

@@ -27,7 +27,7 @@ const BLOCK_ROWS_MIN: usize = 64;
 const BLOCK_ROWS_MAX: usize = 1_024;
 
 pub(super) enum Steps<'v> {
-    Entries { entries: Entries<'v>, walk: &'v IndexOrder },
+    Entries { entries: Box<Entries<'v>>, walk: &'v IndexOrder },
     Columns(Box<ColumnSteps<'v>>),
 }
 

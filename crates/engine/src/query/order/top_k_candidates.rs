@@ -17,9 +17,9 @@ use crate::query::access_path::{Candidate, ItemReader, Part, STEP_ROWS};
 use crate::query::page::Ran;
 
 /// Pages of more rows are not worth it.
-const WANTED_MAX: u64 = 1_000;
+pub(super) const WANTED_MAX: u64 = 1_000;
 /// Rows of columns that are read in the time in which a candidate is loaded.
-const ROWS_PER_LOAD: u64 = 200;
+pub(super) const ROWS_PER_LOAD: u64 = 200;
 
 pub(super) struct TopCandidates {
     pub items: Vec<Item>,
