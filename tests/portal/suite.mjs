@@ -1,5 +1,6 @@
 // The portal as people use it. Each test is a sentence; a failure says which and why, and the last line counts them.
 import { accessibility, browser, close, equal, open, picture, retype, to } from "./browser.mjs";
+import advice from "./advice.mjs";
 import apis from "./apis.mjs";
 import depth from "./depth.mjs";
 import modules from "./modules.mjs";
@@ -333,8 +334,9 @@ test("what was typed outlives the server", async () => {
 modules(test);
 apis(test, server);
 depth(test, server);
+advice(test, server);
 
-const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", graph: "#/c/graphs/planets/graph", entities: "#/c/TablesDB/people/items", access: "#/d/tokens/users", "table-query": "#/c/TablesDB/people/query", activity: "#/activity", faults: "#/faults" };
+const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", graph: "#/c/graphs/planets/graph", advisor: "#/c/many/rows/advisor", entities: "#/c/TablesDB/people/items", access: "#/d/tokens/users", "table-query": "#/c/TablesDB/people/query", activity: "#/activity", faults: "#/faults" };
 
 for (const scheme of ["light", "dark"]) {
   for (const [width, height] of [[1280, 800], [400, 800]]) {

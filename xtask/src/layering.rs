@@ -56,6 +56,7 @@ const MAP: &[CrateRule] = &[
         name: "orrery-api-nosql",
         synchronous: false,
         may_use: &[
+            "orrery-advise",
             "orrery-api",
             "orrery-budget",
             "orrery-engine",

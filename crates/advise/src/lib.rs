@@ -15,6 +15,7 @@ mod candidate;
 mod choose;
 mod measure;
 mod picture;
+mod report;
 mod request;
 mod sample;
 

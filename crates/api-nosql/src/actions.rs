@@ -90,6 +90,10 @@ actions! {
     ReadClock = "read_clock", reads, Keys;
     MoveClock = "move_clock", writes, Keys;
     ResetAccount = "reset_account", writes, Keys;
+    ReadAdvice = "read_advice", reads, Keys;
+    ListForks = "list_forks", reads, Keys;
+    CreateFork = "create_fork", writes, Keys;
+    DropForks = "drop_forks", writes, Keys;
     ListUsers = "list_users", reads, Keys;
     QueryUsers = "query_users", reads, Keys;
     CreateUser = "create_user", writes, Keys;
@@ -207,6 +211,10 @@ pub fn decide_as(resource: Resource, method: &Method, meaning: Post, changes: bo
         (Resource::Clock, &Method::GET) => Some(Action::ReadClock),
         (Resource::Clock, &Method::POST) => Some(Action::MoveClock),
         (Resource::Reset, &Method::POST) => Some(Action::ResetAccount),
+        (Resource::Advice, &Method::POST) => Some(Action::ReadAdvice),
+        (Resource::Forks, &Method::GET) => Some(Action::ListForks),
+        (Resource::Forks, &Method::POST) => Some(Action::CreateFork),
+        (Resource::Forks, &Method::DELETE) => Some(Action::DropForks),
         (Resource::Users, &Method::GET) => Some(Action::ListUsers),
         (Resource::Users, &Method::POST) => post(&|meaning| match meaning {
             Post::Query => Some(Action::QueryUsers),

@@ -94,6 +94,8 @@ pub const SUPPORT: &[Support] = &[
     line("/_orrery/faults", "GET, PUT, DELETE", "fault rules for tests", Supported, "this server's own; see `orrery faults`"),
     line("/_orrery/clock", "GET, POST", "the clock of the server, which tests may move forward", Supported, "this server's own; needs `--test-controls on`"),
     line("/_orrery/reset", "POST", "delete all databases", Supported, "this server's own; needs `--test-controls on`"),
+    line("/_orrery/advise", "POST", "which partition key a container should have, by its items and by requests", Supported, "this server's own; see `orrery advise`"),
+    line("/_orrery/forks", "GET, POST, DELETE", "databases that begin with what another holds now, and end with the server", Supported, "this server's own; see `orrery fork`"),
     line("/dbs", "HEAD", "how far the catalog is", Supported, "what clients in direct mode ask"),
     line("/dbs/{db}/colls/{coll}", "HEAD", "how far a partition is", Supported, "what clients in direct mode ask"),
     line("/addresses", "GET", "replica addresses", Supported, "for direct mode, see rntbd.md; off with --direct-mode off"),

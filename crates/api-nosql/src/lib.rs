@@ -25,6 +25,7 @@ mod account;
 mod actions;
 mod addresses;
 mod admin;
+mod advise;
 mod attachments;
 mod auth;
 mod barriers;
@@ -44,6 +45,7 @@ mod errors;
 mod faults;
 mod feed;
 mod fields;
+mod forks;
 mod formats;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -52,6 +52,10 @@ pub enum Resource {
     Clock,
     /// This server's own, for tests: everything is deleted.
     Reset,
+    /// This server's own: databases that begin with what others hold.
+    Forks,
+    /// This server's own: which partition key a container should have.
+    Advice,
     Users,
     User,
     Permissions,
@@ -279,6 +283,8 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
             "faults" => Ok((Resource::Faults, OWN_TYPE, false)),
             "clock" => Ok((Resource::Clock, OWN_TYPE, false)),
             "reset" => Ok((Resource::Reset, OWN_TYPE, false)),
+            "advise" => Ok((Resource::Advice, OWN_TYPE, false)),
+            "forks" => Ok((Resource::Forks, OWN_TYPE, false)),
             "whoami" => Ok((Resource::Identity, OWN_TYPE, false)),
             "check" => Ok((Resource::QueryCheck, OWN_TYPE, false)),
             _ => Err(InvalidPath),

@@ -40,8 +40,8 @@ use crate::rid::ContainerRid;
 use crate::routes::{OWN_TYPE, Path};
 use crate::scripts::{self, ScriptHost};
 use crate::{
-    account, addresses, admin, attachments, barriers, batch, changes, conflicts, containers, databases,
-    encryption_keys, feed, formats, identity, items, media, offers, partition_key_delete, permissions, query,
+    account, addresses, admin, advise, attachments, barriers, batch, changes, conflicts, containers, databases,
+    encryption_keys, feed, forks, formats, identity, items, media, offers, partition_key_delete, permissions, query,
     ranges, scope, splits, test_controls, users,
 };
 
@@ -482,6 +482,10 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::ReadClock => test_controls::read_clock(context),
         Action::MoveClock => test_controls::move_clock(context),
         Action::ResetAccount => test_controls::reset(context).await,
+        Action::ReadAdvice => context.lengthy(|| advise::read(context)),
+        Action::ListForks => forks::list(context),
+        Action::CreateFork => forks::create(context).await,
+        Action::DropForks => forks::drop_all(context).await,
         Action::ListUsers => users::list(context),
         Action::QueryUsers => context.lengthy(|| users::query(context)),
         Action::CreateUser | Action::UpsertUser => users::create_or_upsert(context).await,

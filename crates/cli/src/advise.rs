@@ -217,37 +217,11 @@ async fn prove(
 }
 
 fn as_json(advice: &Advice, sample: &Sample, requests: usize, proof: Option<&Proof>) -> Value {
-    let judged = |it: &Judged| {
-        let measures = &it.measures;
-        json!({
-            "partitionKey": it.candidate.rule(),
-            "shape": format!("{:?}", it.candidate.shape).to_lowercase(),
-            "score": it.score,
-            "problems": it.problems,
-            "distinct": measures.distinct,
-            "effective": measures.effective,
-            "largestShare": measures.largest_share,
-            "largestKey": measures.largest_key,
-            "largestBytes": measures.largest_bytes,
-            "projectedBytes": measures.projected_bytes,
-            "recentShare": measures.recent_share,
-            "localRequests": measures.local_requests,
-            "hottestShare": measures.hottest_share,
-            "keepsTransactions": measures.keeps_transactions,
-            "beforeRu": measures.before_ru,
-            "afterRu": measures.after_ru,
-            "slots": measures.slots,
-        })
-    };
-    json!({
-        "items": sample.len(),
-        "requests": requests,
-        "recommended": advice.recommended.as_ref().map(judged),
-        "current": advice.current.as_ref().map(judged),
-        "candidates": advice.judged.iter().map(judged).collect::<Vec<_>>(),
-        "reasons": advice.reasons,
-        "proof": proof.map(|proof| json!({"queries": proof.queries, "beforeRu": proof.before_ru, "afterRu": proof.after_ru})),
-    })
+    let mut told = advice.to_json(sample, requests);
+    told["proof"] = proof
+        .map(|proof| json!({"queries": proof.queries, "beforeRu": proof.before_ru, "afterRu": proof.after_ru}))
+        .into();
+    told
 }
 
 fn print(

@@ -90,6 +90,7 @@ fn command() -> Command {
         .subcommand(everyday::item::command())
         .subcommand(everyday::query::command())
         .subcommand(everyday::feed::command())
+        .subcommand(everyday::fork::command())
         .subcommand(everyday::top::command())
         .subcommand(transfer::import_command())
         .subcommand(transfer::export_command())
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         Some(("item", matches)) => everyday::item::run(matches),
         Some(("query", matches)) => everyday::query::run(matches),
         Some(("feed", matches)) => everyday::feed::run(matches),
+        Some(("fork", matches)) => everyday::fork::run(matches),
         Some(("top", matches)) => everyday::top::run(matches),
         Some(("completions", matches)) => completions::run(matches, command()),
         Some(("man", matches)) => completions::run_man(matches, command()),

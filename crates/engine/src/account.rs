@@ -61,6 +61,7 @@ pub struct Database {
     pub(crate) encryption_keys: ArcSwap<EncryptionKeys>,
     /// What its containers share; empty without an offer.
     pub(crate) pool: Arc<Pool>,
+    forked_from: Option<String>,
 }
 
 impl Database {
@@ -76,7 +77,18 @@ impl Database {
             users: ArcSwap::default(),
             encryption_keys: ArcSwap::default(),
             pool: Arc::new(Pool::new()),
+            forked_from: None,
         }
+    }
+
+    /// The same, as a fork of a database of this name.
+    pub(crate) fn as_fork_of(self, origin: String) -> Database {
+        Database { forked_from: Some(origin), ..self }
+    }
+
+    /// The name that its origin had, if it is a fork.
+    pub fn forked_from(&self) -> Option<&str> {
+        self.forked_from.as_deref()
     }
 
     /// In creation order.
@@ -151,6 +163,7 @@ impl Account {
     pub fn open(store: Arc<dyn Store>, config: EngineConfig, env: Arc<dyn Env>) -> Result<Arc<Account>> {
         let account = Account::open_idle(store, config, env)?;
         account.splits();
+        account.tell(Writer::remove_stale_forks)?;
         *account.sweeper.lock() = Some(Sweeper::start(Arc::downgrade(&account)));
         Ok(account)
     }
@@ -302,6 +315,13 @@ impl Account {
     pub async fn create_database(&self, name: &str, throughput: Option<Throughput>) -> Result<Arc<Database>> {
         let name = name.to_owned();
         self.change(move |writer| writer.create_database(name, throughput)).await
+    }
+
+    /// Makes a database that begins with everything that another holds at this moment. It lives as long as the server:
+    /// see `catalog::forks`.
+    pub async fn fork_database(&self, origin: Ref<'_>, name: &str, replace: bool) -> Result<Arc<Database>> {
+        let (origin, name) = (self.database(origin)?.number, name.to_owned());
+        self.change(move |writer| writer.fork_database(origin, name, replace)).await
     }
 
     /// In creation order.

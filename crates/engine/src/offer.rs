@@ -76,6 +76,14 @@ pub enum OfferOwner {
     Container(u32, u32),
 }
 
+impl OfferOwner {
+    pub(crate) fn database(self) -> u32 {
+        match self {
+            OfferOwner::Database(database) | OfferOwner::Container(database, _) => database,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// 24 bits.

@@ -128,6 +128,10 @@ impl Scripts {
         self.list(kind).count()
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Script>> {
+        self.by_number.values()
+    }
+
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.by_number.keys().map(|(_, number)| *number)
     }

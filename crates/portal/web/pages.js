@@ -16,9 +16,11 @@ const OF_CONTAINER = {
   settings: ["settings", "Scale & settings", "s"],
   scripts: ["scripts", "Scripts", "r"],
   changes: ["changes", "Changes", "c"],
+  advisor: ["advisor", "Advisor", "a"],
 };
 const OF_TABLE = { ...OF_CONTAINER, items: ["entities", "Entities", "i"] };
 delete OF_TABLE.graph;
+delete OF_TABLE.advisor;
 
 /** @param {string} db @param {any} definition @returns {Record<string, string[]>} */
 export const pagesOf = (db, definition) => (kindOf(db, definition) === "table" ? OF_TABLE : OF_CONTAINER);

@@ -184,6 +184,7 @@ impl Metrics {
                         flushes,
                         compactions,
                         snapshots_open,
+                        fork_bytes,
                         item_cache_hits,
                         item_cache_misses,
                         item_cache_bytes,
@@ -205,6 +206,7 @@ impl Metrics {
             one("orrery_store_flushes_total", "counter", "Memory tables written to disk.", flushes.into());
             one("orrery_store_compactions_total", "counter", "Compactions.", compactions.into());
             one("orrery_store_snapshots_open", "gauge", "Open snapshots.", snapshots_open.into());
+            one("orrery_store_fork_bytes", "gauge", "Bytes written to forks, in memory.", fork_bytes.into());
             let name = "orrery_store_item_cache_hits_total";
             one(name, "counter", "Items read from the cache.", item_cache_hits.into());
             let name = "orrery_store_item_cache_misses_total";

@@ -4,6 +4,7 @@ mod byte_reader;
 pub mod doubles;
 pub mod embedded;
 pub mod keys;
+mod layers;
 pub mod memory;
 mod queue;
 pub mod store;

@@ -1,26 +1,23 @@
-//! A store in memory: for tests and for servers that keep nothing.
+//! A store in memory: for tests, for servers that keep nothing, and for forks of other stores.
 //!
-//! Each table of a space is a persistent ordered map, so a snapshot is three reference counts and stays as it is
-//! whatever is committed later. A committer thread gives the promises of the trait their one place: commits leave the
-//! queue in order, are applied whole, and are answered on this thread, never on the submitter's.
+//! The rows of a space are persistent ordered maps (`layers`), so a snapshot is a few reference counts and stays as it
+//! is whatever is committed later, and so is a fork. A committer thread gives the promises of the trait their one
+//! place: commits leave the queue in order, are applied whole, and are answered on this thread, never on the
+//! submitter's. Forks are made on it, too, so those of several spaces are of one moment.
 
 use std::collections::HashMap;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use imbl::OrdMap;
 use parking_lot::Mutex;
 
+use crate::layers::Layers;
 use crate::queue::{Gather, Queue};
 use crate::store::{
-    Claim, Commit, Direction, Done, Durability, Epoch, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
-    SpaceStats, Store, StoreError, StoreStats, TABLES, Table,
+    Claim, Commit, Direction, Done, Durability, Epoch, Fork, KeyRange, RowIterator, Snapshot, Space, SpaceId,
+    SpaceStats, Store, StoreError, StoreStats, Table, Visit,
 };
-
-/// Rows that an iterator takes from the map at once.
-const SCAN_CHUNK_ROWS: usize = 64;
 
 pub struct MemoryStore {
     shared: Arc<MemoryCore>,
@@ -35,19 +32,24 @@ struct MemoryCore {
     commits: AtomicU64,
     groups: AtomicU64,
     snapshots_open: AtomicU64,
+    /// What has been written to all spaces and is still there.
+    held_bytes: AtomicU64,
+    held_bytes_max: u64,
 }
 
 /// What all handles of a space share.
 struct SpaceState {
-    maps: Mutex<Maps>,
+    layers: Mutex<Layers>,
     /// The number of the present owner. Written only by the committer thread.
     epoch: AtomicU64,
 }
 
-#[derive(Clone, Default)]
-struct Maps {
-    tables: [OrdMap<Bytes, Bytes>; TABLES.len()],
-    size_bytes: u64,
+/// What a new space begins with.
+pub(crate) enum Seed {
+    Empty,
+    /// What another space of this store holds.
+    Space(SpaceId),
+    Layers(Layers),
 }
 
 enum Request {
@@ -63,6 +65,10 @@ enum Request {
         id: SpaceId,
         claim: Claim,
         reply: Reply<(Arc<SpaceState>, Epoch)>,
+    },
+    Seed {
+        seeds: Vec<(SpaceId, Seed)>,
+        reply: Reply<()>,
     },
     Drop {
         id: SpaceId,
@@ -87,6 +93,11 @@ impl Drop for Lifetime {
 
 impl MemoryStore {
     pub fn new() -> MemoryStore {
+        MemoryStore::with_limit(u64::MAX)
+    }
+
+    /// A store whose owners are told that there is no room when it holds so much.
+    pub(crate) fn with_limit(held_bytes_max: u64) -> MemoryStore {
         let shared = Arc::new(MemoryCore {
             queue: Queue::new(),
             spaces: Mutex::default(),
@@ -94,6 +105,8 @@ impl MemoryStore {
             commits: AtomicU64::new(0),
             groups: AtomicU64::new(0),
             snapshots_open: AtomicU64::new(0),
+            held_bytes: AtomicU64::new(0),
+            held_bytes_max,
         });
         let committer = shared.clone();
         std::thread::Builder::new()
@@ -101,6 +114,19 @@ impl MemoryStore {
             .spawn(move || committer.run())
             .expect("a thread can be started");
         MemoryStore { _lifetime: Arc::new(Lifetime(shared.clone())), shared }
+    }
+
+    pub(crate) fn has(&self, id: SpaceId) -> bool {
+        self.shared.spaces.lock().contains_key(&id)
+    }
+
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.shared.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Makes new spaces, all at one moment.
+    pub(crate) fn seed(&self, seeds: Vec<(SpaceId, Seed)>) -> Result<(), StoreError> {
+        self.ask(|reply| Request::Seed { seeds, reply })
     }
 
     fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
@@ -125,6 +151,11 @@ impl Store for MemoryStore {
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         self.ask(|reply| Request::Drop { id, reply })
+    }
+
+    fn fork_spaces(&self, forks: &[Fork]) -> Result<(), StoreError> {
+        let seeds = forks.iter().map(|fork| (fork.space, fork.origin.map_or(Seed::Empty, Seed::Space)));
+        self.seed(seeds.collect())
     }
 
     fn blocking(&self) -> bool {
@@ -176,7 +207,11 @@ impl MemoryCore {
                 if let Err(error) = &result {
                     failed.get_or_insert_with(|| error.clone());
                 } else {
-                    space.maps.lock().apply(commit);
+                    let mut layers = space.layers.lock();
+                    let before = layers.over_bytes();
+                    layers.apply(commit);
+                    self.count(before, layers.over_bytes());
+                    drop(layers);
                     self.commits.fetch_add(1, Ordering::Relaxed);
                 }
                 drop(failed);
@@ -186,51 +221,64 @@ impl MemoryCore {
                 let result = if closed { Err(StoreError::Closed) } else { self.own(id, claim) };
                 drop(reply.send(result));
             }
+            Request::Seed { seeds, reply } => {
+                let result = if closed { Err(StoreError::Closed) } else { self.plant(seeds) };
+                drop(reply.send(result));
+            }
             Request::Drop { id, reply } => {
                 let result = if closed { Err(StoreError::Closed) } else { Ok(()) };
                 if result.is_ok()
                     && let Some(state) = self.spaces.lock().remove(&id)
                 {
                     state.epoch.fetch_add(1, Ordering::Relaxed);
-                    *state.maps.lock() = Maps::default();
+                    let gone = std::mem::take(&mut *state.layers.lock());
+                    self.count(gone.over_bytes(), 0);
                 }
                 drop(reply.send(result));
             }
             Request::Close { reply } => {
                 self.closed.store(true, Ordering::Relaxed);
+                // What forks lie on goes before the store that they come from.
+                for state in self.spaces.lock().values() {
+                    *state.layers.lock() = Layers::default();
+                }
                 drop(reply.send(Ok(())));
             }
         }
+    }
+
+    fn count(&self, before: u64, after: u64) {
+        self.held_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    fn plant(&self, seeds: Vec<(SpaceId, Seed)>) -> Result<(), StoreError> {
+        let mut spaces = self.spaces.lock();
+        if let Some((id, _)) = seeds.iter().find(|(id, _)| spaces.contains_key(id)) {
+            return Err(StoreError::Refused(format!("there is a space {} already", id.0).into()));
+        }
+        for (id, seed) in seeds {
+            let layers = match seed {
+                Seed::Empty => Layers::default(),
+                Seed::Space(origin) => {
+                    spaces.get(&origin).map(|state| state.layers.lock().clone()).unwrap_or_default()
+                }
+                Seed::Layers(layers) => layers,
+            };
+            self.count(0, layers.over_bytes());
+            spaces.insert(id, Arc::new(SpaceState { layers: Mutex::new(layers), epoch: AtomicU64::new(0) }));
+        }
+        Ok(())
     }
 
     fn own(&self, id: SpaceId, claim: Claim) -> Result<(Arc<SpaceState>, Epoch), StoreError> {
         let mut spaces = self.spaces.lock();
         let state = spaces
             .entry(id)
-            .or_insert_with(|| Arc::new(SpaceState { maps: Mutex::default(), epoch: AtomicU64::new(0) }));
+            .or_insert_with(|| Arc::new(SpaceState { layers: Mutex::default(), epoch: AtomicU64::new(0) }));
         let newest = Epoch(state.epoch.load(Ordering::Relaxed));
         let epoch = claim.granted(newest).ok_or(StoreError::Fenced(id))?;
         state.epoch.store(epoch.0, Ordering::Relaxed);
         Ok((state.clone(), epoch))
-    }
-}
-
-impl Maps {
-    fn apply(&mut self, commit: Commit) {
-        for change in commit.changes {
-            let table = &mut self.tables[change.table as usize];
-            let key_bytes = change.key.len() as u64;
-            let old = match change.value {
-                Some(value) => {
-                    self.size_bytes += key_bytes + value.len() as u64;
-                    table.insert(change.key, value)
-                }
-                None => table.remove(&change.key),
-            };
-            if let Some(old) = old {
-                self.size_bytes -= key_bytes + old.len() as u64;
-            }
-        }
     }
 }
 
@@ -257,7 +305,19 @@ impl Space for MemorySpace {
             return Err(StoreError::Closed);
         }
         shared.snapshots_open.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(MemorySnapshot { tables: self.state.maps.lock().tables.clone(), shared }))
+        Ok(Box::new(MemorySnapshot { layers: self.state.layers.lock().clone(), shared }))
+    }
+
+    fn check_room(&self, commit: &Commit) -> Result<(), StoreError> {
+        let shared = &self.lifetime.0;
+        let adds = commit.changes.iter().any(|change| change.value.is_some());
+        let held = shared.held_bytes.load(Ordering::Relaxed).saturating_add(commit.size_bytes() as u64);
+        match adds && held > shared.held_bytes_max {
+            true => Err(StoreError::Exhausted(
+                format!("forks have {} MiB of their own, which is the most they may", held >> 20).into(),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn submit(&self, commit: Commit, _: Durability, done: Done) {
@@ -274,12 +334,12 @@ impl Space for MemorySpace {
     }
 
     fn stats(&self) -> SpaceStats {
-        SpaceStats { size_bytes_estimate: self.state.maps.lock().size_bytes }
+        SpaceStats { size_bytes_estimate: self.state.layers.lock().size_bytes() }
     }
 }
 
 struct MemorySnapshot {
-    tables: [OrdMap<Bytes, Bytes>; TABLES.len()],
+    layers: Layers,
     shared: Arc<MemoryCore>,
 }
 
@@ -291,53 +351,14 @@ impl Drop for MemorySnapshot {
 
 impl Snapshot for MemorySnapshot {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.tables[table as usize].get(key).cloned())
+        self.layers.get(table, key)
+    }
+
+    fn visit(&self, table: Table, range: KeyRange, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        self.layers.visit(table, range, visit)
     }
 
     fn scan(&self, table: Table, range: KeyRange, direction: Direction) -> Box<dyn RowIterator> {
-        let map = self.tables[table as usize].clone();
-        let rest = (!range.is_empty()).then_some(range);
-        Box::new(MemoryRows { map, rest, direction, chunk: Vec::new() })
-    }
-}
-
-/// Owns its map and walks it in chunks: a borrowing iterator could not leave `scan`.
-struct MemoryRows {
-    map: OrdMap<Bytes, Bytes>,
-    /// What is not yet in `chunk`; `None` when that is nothing.
-    rest: Option<KeyRange>,
-    direction: Direction,
-    /// The next rows, last one first.
-    chunk: Vec<Row>,
-}
-
-impl MemoryRows {
-    fn fill(&mut self, range: KeyRange) {
-        let row = |(key, value): (&Bytes, &Bytes)| Row { key: key.clone(), value: value.clone() };
-        let rows = self.map.range::<_, Bytes>((range.start.clone(), range.end.clone()));
-        match self.direction {
-            Direction::Forward => self.chunk.extend(rows.take(SCAN_CHUNK_ROWS).map(row)),
-            Direction::Reverse => self.chunk.extend(rows.rev().take(SCAN_CHUNK_ROWS).map(row)),
-        }
-        if self.chunk.len() == SCAN_CHUNK_ROWS {
-            let seen = Bound::Excluded(self.chunk[SCAN_CHUNK_ROWS - 1].key.clone());
-            let rest = match self.direction {
-                Direction::Forward => KeyRange { start: seen, end: range.end },
-                Direction::Reverse => KeyRange { start: range.start, end: seen },
-            };
-            self.rest = (!rest.is_empty()).then_some(rest);
-        }
-        self.chunk.reverse();
-    }
-}
-
-impl RowIterator for MemoryRows {
-    fn next_row(&mut self) -> Option<Result<Row, StoreError>> {
-        if self.chunk.is_empty()
-            && let Some(range) = self.rest.take()
-        {
-            self.fill(range);
-        }
-        self.chunk.pop().map(Ok)
+        self.layers.scan(table, range, direction)
     }
 }

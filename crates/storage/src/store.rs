@@ -278,6 +278,13 @@ pub struct Row {
     pub value: Bytes,
 }
 
+/// A space to be made, and whose rows it begins with: none, or those of another space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fork {
+    pub origin: Option<SpaceId>,
+    pub space: SpaceId,
+}
+
 /// Figures about one space; estimates that cost little.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpaceStats {
@@ -295,6 +302,8 @@ pub struct StoreStats {
     pub flushes: u64,
     pub compactions: u64,
     pub snapshots_open: u64,
+    /// What has been written to forks, in memory.
+    pub fork_bytes: u64,
     pub item_cache_hits: u64,
     pub item_cache_misses: u64,
     pub item_cache_bytes: u64,
@@ -316,6 +325,13 @@ pub trait Store: Send + Sync {
     /// Removes every row of a space, durably: after `Ok` they never come back, not even by a crash. Handles are fenced.
     /// Space on disk returns later, in the background. Opening the space again waits for that.
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError>;
+    /// Makes spaces that begin with the rows of others at one moment, the same for all of them. They share what they
+    /// have in common, so it takes no longer for many rows than for few; the origins, and who writes to them, do not
+    /// notice. Forks are *volatile*: this process has them in memory, and they end with it. `drop_space` forgets one at
+    /// once.
+    fn fork_spaces(&self, _forks: &[Fork]) -> Result<(), StoreError> {
+        Err(StoreError::Refused("this store has no forks".into()))
+    }
     /// Whether calls may wait for a network.
     fn blocking(&self) -> bool;
     /// Figures about the whole store.

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use bytes::Bytes;
 
 use crate::store::{
-    Claim, Commit, Direction, Durability, Epoch, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId,
+    Claim, Commit, Direction, Durability, Epoch, Fork, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId,
     Store, StoreError, TABLES, Table, VALUE_BYTES_MAX,
 };
 
@@ -38,6 +38,7 @@ pub fn suite(open: Open<'_>) {
     a_failed_commit_fails_those_behind_it(open);
     large_values_and_long_keys_are_kept(open);
     a_dropped_space_is_empty(open);
+    forks_share_what_was_there_and_go_apart(open);
     a_closed_store_refuses(open);
 }
 
@@ -77,6 +78,50 @@ pub fn rows(snapshot: &dyn Snapshot, table: Table, range: KeyRange, direction: D
 
 fn keys(snapshot: &dyn Snapshot, range: KeyRange, direction: Direction) -> Vec<Bytes> {
     rows(snapshot, Table::Items, range, direction).into_iter().map(|row| row.key).collect()
+}
+
+/// A store may have no forks, and then says so.
+fn forks_share_what_was_there_and_go_apart(open: Open<'_>) {
+    let (store, space) = open_space(open);
+    ["a", "b", "d"].iter().for_each(|key| put(&*space, Table::Items, key, "before"));
+    put(&*space, Table::Index, "i", "before");
+    let [first, second, empty] = [8, 9, 10].map(SpaceId);
+    let fork = |origin, space| Fork { origin, space };
+    match store.fork_spaces(&[fork(Some(SPACE), first), fork(None, empty)]) {
+        Err(StoreError::Refused(_)) => return,
+        forked => forked.expect("forks"),
+    }
+    let origin_then = snapshot(&*space);
+    let forked = store.open_space(first).expect("opens");
+    let empty = store.open_space(empty).expect("opens");
+    put(&*space, Table::Items, "a", "after");
+    put(&*space, Table::Items, "e", "after");
+    let mut commit = Commit::default();
+    commit.delete(Table::Items, "b");
+    commit.put(Table::Items, "c", "forked");
+    forked.commit(commit, Durability::Strict).expect("commits");
+    let text = |space: &dyn Space| -> String {
+        let rows = rows(&*snapshot(space), Table::Items, KeyRange::all(), Direction::Forward);
+        let row = |row: &Row| format!("{:?}={:?} ", row.key, row.value).replace(['b', '"'], "");
+        rows.iter().map(row).collect()
+    };
+    assert_eq!(text(&*space), "a=after =efore d=efore e=after ");
+    assert_eq!(text(&*forked), "a=efore c=forked d=efore ");
+    assert_eq!(text(&*empty), "");
+    let keys_of = |range, direction| keys(&*snapshot(&*forked), range, direction);
+    assert_eq!(keys_of(KeyRange::all(), Direction::Reverse), ["d", "c", "a"]);
+    assert_eq!(keys_of(KeyRange::half_open("a", "d"), Direction::Forward), ["a", "c"]);
+    let found = |key: &str| snapshot(&*forked).get(Table::Items, key.as_bytes()).expect("get");
+    assert_eq!((found("b"), found("e"), found("d")), (None, None, Some("before".into())));
+    // A fork of a fork, which outlives both that it came from.
+    store.fork_spaces(&[fork(Some(first), second)]).expect("forks");
+    let second = store.open_space(second).expect("opens");
+    store.drop_space(SPACE).expect("drops");
+    store.drop_space(first).expect("drops");
+    assert_eq!(text(&*second), "a=efore c=forked d=efore ");
+    assert_eq!(rows(&*snapshot(&*second), Table::Index, KeyRange::all(), Direction::Forward).len(), 1);
+    assert_eq!(rows(&*origin_then, Table::Items, KeyRange::all(), Direction::Forward).len(), 3);
+    assert!(matches!(store.fork_spaces(&[fork(None, second.id())]), Err(StoreError::Refused(_))));
 }
 
 fn rows_are_read_back_in_order(open: Open<'_>) {

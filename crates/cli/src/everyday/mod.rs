@@ -6,6 +6,7 @@
 pub mod container;
 pub mod database;
 pub mod feed;
+pub mod fork;
 pub mod item;
 mod item_patch;
 mod offer;

@@ -3,6 +3,7 @@
 //! Everything is checked against the writer's own state, which nobody else changes; what the caller saw when it
 //! asked may be old by now.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use orrery_model::PartitionKeyDefinition;
@@ -77,33 +78,41 @@ impl Writer {
     pub(crate) fn delete_database(&mut self, number: u32, if_match: Option<&str>) -> Result<()> {
         let database = self.database(number)?;
         check_match(database.etag, if_match)?;
-        let containers = database.containers();
         let mut change = self.prepare();
+        self.prepare_database_delete(&mut change, &database);
+        let durability = self.durability_in(&database);
+        self.commit_as(change, durability)?;
+        self.publish(|view| view.forget_databases(&BTreeSet::from([number])));
+        self.end_database(&database);
+        Ok(())
+    }
+
+    pub(super) fn prepare_database_delete(&self, change: &mut CatalogChange, database: &Database) {
+        let number = database.number;
         change.delete(RowKey::Database(number));
-        self.prepare_offer_delete(&mut change, OfferOwner::Database(number));
-        for container in &containers {
-            self.prepare_container_delete(&mut change, container);
+        self.prepare_offer_delete(change, OfferOwner::Database(number));
+        for container in &database.containers() {
+            self.prepare_container_delete(change, container);
         }
         for user in database.users.load().after(0) {
-            prepare_user_delete(&mut change, number, user);
+            prepare_user_delete(change, number, user);
         }
         for key in database.encryption_keys.load().iter() {
             change.delete(RowKey::EncryptionKey(number, key.number));
         }
-        self.commit(change)?;
-        self.databases.remove(&number);
-        self.publish(|view| {
-            view.remove_database(&database);
-            view.remove_offer_of(OfferOwner::Database(number));
-            for container in &containers {
-                view.remove_offer_of(owner_of(container));
-            }
-        });
+        if database.forked_from().is_some() {
+            change.delete(RowKey::Fork(number));
+        }
+    }
+
+    /// After the delete is committed and shown.
+    pub(super) fn end_database(&mut self, database: &Database) {
+        let containers = database.containers();
+        self.databases.remove(&database.number);
         database.containers.store(Arc::new(Containers::default()));
         database.users.store(Arc::default());
         database.encryption_keys.store(Arc::default());
         containers.iter().for_each(|container| self.end(container));
-        Ok(())
     }
 
     /// The present database, which the caller's handle may no longer be.
@@ -159,13 +168,18 @@ impl Writer {
             change.put(RowKey::Range(database.number, number, id), range.encode());
             ranges.push((id, range));
         }
+        let spaces: Vec<u32> = ranges.iter().map(|(_, range)| range.space).collect();
+        self.make_fork_spaces(&database, &spaces)?;
         let offer = match grant {
             Grant::Own(throughput) => {
                 Some(prepare_offer(&mut change, OfferOwner::Container(database.number, number), throughput)?)
             }
             Grant::Shared(_) | Grant::Serverless => None,
         };
-        self.commit(change)?;
+        if let Err(error) = self.commit(change) {
+            self.forget_fork_spaces(&database, &spaces);
+            return Err(error);
+        }
 
         self.databases.insert(database.number, database_row);
         let version = Version::new(definition, lsn, ts);
@@ -429,7 +443,7 @@ fn prepare_offer(
     Ok(Arc::new(offer_of_row(number, &row)))
 }
 
-fn owner_of(container: &Container) -> OfferOwner {
+pub(super) fn owner_of(container: &Container) -> OfferOwner {
     OfferOwner::Container(container.database().number, container.number())
 }
 

@@ -161,7 +161,7 @@ impl Writer {
     /// Makes what was read the present state. Databases, containers and open partitions that are in both stay the same
     /// objects; those that have gone refuse what is still on its way to them.
     pub(super) fn adopt(&mut self, loaded: Loaded) {
-        let Loaded { meta, view, databases, drops, mut containers, mut users, mut encryption_keys } = loaded;
+        let Loaded { meta, view, databases, drops, stale_forks, mut containers, mut users, mut encryption_keys } = loaded;
         let before = self.view.load_full();
         let mut ended: Vec<Arc<Container>> = Vec::new();
         for (number, database) in &view.databases_by_number {
@@ -184,6 +184,7 @@ impl Writer {
         // A handover that was made has taken the drop rows of its spaces.
         self.building.retain(|space| drops.contains(space));
         self.drops = &drops - &self.building;
+        self.stale_forks = stale_forks;
         let view = Arc::new(view);
         self.view.store(view.clone());
         for offer in changed_offers(&before, &view) {

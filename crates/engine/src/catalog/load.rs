@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) view: View,
     pub(crate) databases: HashMap<u32, DatabaseRow>,
     pub(crate) drops: BTreeSet<u32>,
+    /// Databases that were forks of an earlier process. They are not in anything else of this.
+    pub(crate) stale_forks: BTreeSet<u32>,
     /// What the databases hold, by their numbers.
     pub(crate) containers: HashMap<u32, Containers>,
     pub(crate) users: HashMap<u32, Users>,
@@ -50,6 +52,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space, present: &View) -> R
     let mut databases = HashMap::new();
     let mut containers: BTreeMap<(u32, u32), (ContainerRow, RangeRows)> = BTreeMap::new();
     let mut drops = BTreeSet::new();
+    let mut stale_forks = BTreeSet::new();
     let mut users: BTreeMap<(u32, u32), User> = BTreeMap::new();
     let mut encryption_keys: HashMap<u32, EncryptionKeys> = HashMap::new();
     let mut scripts: HashMap<(u32, u32), Scripts> = HashMap::new();
@@ -81,6 +84,11 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space, present: &View) -> R
                 view.insert_offer(Arc::new(offer_of_row(number, &OfferRow::decode(&row.value)?)))
             }
             RowKey::Drop(space) => drop(drops.insert(space)),
+            RowKey::Fork(database) => {
+                if present.database(Ref::Number(database)).is_none() {
+                    stale_forks.insert(database);
+                }
+            }
             RowKey::User(database, number) => {
                 users.insert((database, number), user_of_row(number, UserRow::decode(&row.value)?));
             }
@@ -101,6 +109,14 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space, present: &View) -> R
         }
     }
 
+    if !stale_forks.is_empty() {
+        view.forget_databases(&stale_forks);
+        databases.retain(|number, _| !stale_forks.contains(number));
+        containers.retain(|(database, _), _| !stale_forks.contains(database));
+        scripts.retain(|(database, _), _| !stale_forks.contains(database));
+        users.retain(|(database, _), _| !stale_forks.contains(database));
+        encryption_keys.retain(|database, _| !stale_forks.contains(database));
+    }
     for offer in view.offers.values() {
         if let OfferOwner::Database(number) = offer.owner
             && let Some(database) = view.database(Ref::Number(number))
@@ -138,7 +154,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space, present: &View) -> R
 
     let meta = match meta {
         Some(meta) => meta,
-        None if view.databases_by_number.is_empty() && drops.is_empty() && present.lsn == 0 => {
+        None if databases.is_empty() && drops.is_empty() && stale_forks.is_empty() && present.lsn == 0 => {
             found(shared, space)?
         }
         None => return Err(damaged("its first row is missing")),
@@ -149,6 +165,7 @@ pub(crate) fn load(shared: &Arc<Shared>, space: &dyn Space, present: &View) -> R
         view,
         databases,
         drops,
+        stale_forks,
         containers: by_database,
         users: users_by_database,
         encryption_keys,
@@ -185,7 +202,7 @@ pub(crate) fn offer_of_row(number: u32, row: &OfferRow) -> Offer {
 }
 
 /// The throughput of a container: its own offer's, else its database's.
-fn supply_of(
+pub(crate) fn supply_of(
     shared: &Shared,
     view: &View,
     database: &Database,

@@ -13,6 +13,7 @@
 pub(crate) mod changes;
 pub(crate) mod encryption_keys;
 mod follow;
+pub(crate) mod forks;
 pub(crate) mod load;
 pub(crate) mod reshape;
 pub(crate) mod rows;

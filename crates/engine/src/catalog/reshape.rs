@@ -59,7 +59,12 @@ impl Writer {
             change.put(RowKey::Drop(space), drop_value());
             spaces.push(space);
         }
-        self.commit(change)?;
+        let database = self.database(container.database().number)?;
+        self.make_fork_spaces(&database, &spaces)?;
+        if let Err(error) = self.commit(change) {
+            self.forget_fork_spaces(&database, &spaces);
+            return Err(error);
+        }
         self.building.extend(&spaces);
         self.publish(|_| ());
         Ok(spaces)

@@ -8,6 +8,7 @@
 //! | range | `03`, database, container, range id | LSN, ts, start LSN, space, status, owner, epoch, min, max, parents |
 //! | offer | `04`, number | LSN, ts, owner, throughput, highest throughput and storage ever, buckets if any |
 //! | drop | `05`, space | nothing: the space is to be dropped |
+//! | fork | `06`, database | nothing: the database is a fork, and ends with the process that made it |
 //! | script | `20`, database, container, number (two words) | LSN, ts, kind, time and operation of triggers, id, body |
 //!
 //! Numbers in keys are big-endian, so rows come back in creation order and everything under a database is one
@@ -32,6 +33,7 @@ const TAG_CONTAINER: u8 = 2;
 const TAG_RANGE: u8 = 3;
 const TAG_OFFER: u8 = 4;
 const TAG_DROP: u8 = 5;
+const TAG_FORK: u8 = 6;
 const TAG_USER: u8 = 0x10;
 const TAG_PERMISSION: u8 = 0x11;
 const TAG_ENCRYPTION_KEY: u8 = 0x12;
@@ -49,6 +51,8 @@ pub(crate) enum RowKey {
     Range(u32, u32, u32),
     Offer(u32),
     Drop(u32),
+    /// The database that is a fork.
+    Fork(u32),
     /// Database and user.
     User(u32, u32),
     /// Database, user and permission.
@@ -144,6 +148,7 @@ impl RowKey {
             RowKey::Range(database, container, range) => (TAG_RANGE, &[database, container, range]),
             RowKey::Offer(number) => (TAG_OFFER, &[number]),
             RowKey::Drop(space) => (TAG_DROP, &[space]),
+            RowKey::Fork(database) => (TAG_FORK, &[database]),
             RowKey::User(database, user) => (TAG_USER, &[database, user]),
             RowKey::Permission(database, user, number) => (TAG_PERMISSION, &[database, user, number]),
             RowKey::EncryptionKey(database, number) => (TAG_ENCRYPTION_KEY, &[database, number]),
@@ -170,6 +175,7 @@ impl RowKey {
             (TAG_RANGE, 3) => Some(RowKey::Range(number(0), number(1), number(2))),
             (TAG_OFFER, 1) => Some(RowKey::Offer(number(0))),
             (TAG_DROP, 1) => Some(RowKey::Drop(number(0))),
+            (TAG_FORK, 1) => Some(RowKey::Fork(number(0))),
             (TAG_USER, 2) => Some(RowKey::User(number(0), number(1))),
             (TAG_PERMISSION, 3) => Some(RowKey::Permission(number(0), number(1), number(2))),
             (TAG_ENCRYPTION_KEY, 2) => Some(RowKey::EncryptionKey(number(0), number(1))),

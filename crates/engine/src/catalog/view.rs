@@ -1,5 +1,6 @@
 //! What readers of the catalog see: persistent maps, shared with the views before and after.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap};
@@ -45,6 +46,18 @@ impl View {
     pub(crate) fn remove_database(&mut self, database: &Database) {
         self.databases_by_name.remove(&database.name);
         self.databases_by_number.remove(&database.number);
+    }
+
+    /// Leaves databases out, and the offers of all they hold.
+    pub(crate) fn forget_databases(&mut self, numbers: &BTreeSet<u32>) {
+        for number in numbers {
+            if let Some(database) = self.databases_by_number.get(number).cloned() {
+                self.remove_database(&database);
+            }
+        }
+        let theirs = |owner: &OfferOwner| numbers.contains(&owner.database());
+        let owners: Vec<OfferOwner> = self.offers_by_owner.keys().copied().filter(theirs).collect();
+        owners.into_iter().for_each(|owner| self.remove_offer_of(owner));
     }
 
     pub(crate) fn insert_offer(&mut self, offer: Arc<Offer>) {

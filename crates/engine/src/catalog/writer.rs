@@ -112,6 +112,8 @@ pub(crate) struct Writer {
     pub(crate) drops: BTreeSet<u32>,
     /// Spaces that have drop rows and are being filled: a split or a merge is under way.
     pub(crate) building: BTreeSet<u32>,
+    /// Databases whose rows an earlier process has left.
+    pub(crate) stale_forks: BTreeSet<u32>,
     /// A commit has failed, and the rows have not been read since, or another owner writes them.
     pub(crate) lost: Option<Lost>,
 }
@@ -127,6 +129,7 @@ impl Writer {
             databases: HashMap::new(),
             drops: BTreeSet::new(),
             building: BTreeSet::new(),
+            stale_forks: BTreeSet::new(),
             lost: None,
         };
         writer.adopt(loaded);
@@ -167,11 +170,15 @@ impl Writer {
     /// Makes a change durable. After an error nothing has changed, neither here nor for readers; whether something
     /// has in the store is not known while the writer `is_lost`.
     pub(crate) fn commit(&mut self, prepared: CatalogChange) -> Result<()> {
+        self.commit_as(prepared, self.shared.config.durability)
+    }
+
+    pub(crate) fn commit_as(&mut self, prepared: CatalogChange, durability: Durability) -> Result<()> {
         let CatalogChange { meta, mut commit, .. } = prepared;
         commit.put(Table::Feed, RowKey::Meta.encode(), meta.encode());
         // A commit that the store refuses for its size would make it refuse every later one, too.
         commit.check()?;
-        match self.space.commit(commit, self.shared.config.durability) {
+        match self.space.commit(commit, durability) {
             Ok(()) => {
                 self.meta = meta;
                 Ok(())

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::queue::{Gather, Queue};
 use crate::store::{
-    Claim, Commit, Done, Durability, Epoch, Snapshot, Space, SpaceId, SpaceStats, Store, StoreError,
+    Claim, Commit, Done, Durability, Epoch, Fork, Snapshot, Space, SpaceId, SpaceStats, Store, StoreError,
     StoreStats,
 };
 
@@ -250,6 +250,11 @@ impl<S: Store + 'static> Store for Flaky<S> {
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         self.ask(move |inner| inner.drop_space(id))
+    }
+
+    fn fork_spaces(&self, forks: &[Fork]) -> Result<(), StoreError> {
+        let forks = forks.to_vec();
+        self.ask(move |inner| inner.fork_spaces(&forks))
     }
 
     fn blocking(&self) -> bool {

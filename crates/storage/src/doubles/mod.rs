@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::queue::{Gather, Queue};
 use crate::store::{
-    Claim, Commit, Direction, Done, Durability, Epoch, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
+    Claim, Commit, Direction, Done, Durability, Epoch, Fork, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
     SpaceStats, Store, StoreError, StoreStats, Table,
 };
 
@@ -49,6 +49,10 @@ impl<S: Store> Store for FailAfter<S> {
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         if take(&self.left) { self.inner.drop_space(id) } else { Err(failed()) }
+    }
+
+    fn fork_spaces(&self, forks: &[Fork]) -> Result<(), StoreError> {
+        self.inner.fork_spaces(forks)
     }
 
     fn blocking(&self) -> bool {
@@ -157,6 +161,10 @@ impl<S: Store> Store for Counting<S> {
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         self.inner.drop_space(id)
+    }
+
+    fn fork_spaces(&self, forks: &[Fork]) -> Result<(), StoreError> {
+        self.inner.fork_spaces(forks)
     }
 
     fn blocking(&self) -> bool {
@@ -305,6 +313,12 @@ impl<A: Store + 'static, B: Store + 'static> Store for Mirror<A, B> {
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         self.both("drop_space", move |a| a.drop_space(id), move |b| b.drop_space(id)).map(|_| ())
+    }
+
+    fn fork_spaces(&self, forks: &[Fork]) -> Result<(), StoreError> {
+        let (a, b) = (forks.to_vec(), forks.to_vec());
+        self.both("fork_spaces", move |store| store.fork_spaces(&a), move |store| store.fork_spaces(&b))
+            .map(|_| ())
     }
 
     fn blocking(&self) -> bool {

@@ -237,6 +237,7 @@ impl Core {
             flushes: counters.flushes.load(Ordering::Relaxed),
             compactions: counters.compactions.load(Ordering::Relaxed),
             snapshots_open: self.snapshots.count(),
+            fork_bytes: 0,
             item_cache_hits: cached.hits,
             item_cache_misses: cached.misses,
             item_cache_bytes: cached.size_bytes,

@@ -13,6 +13,7 @@
 //! - `background` flushes, compacts, and tidies up when the store has become idle. Threads sleep on condition
 //!   variables; an idle store uses no CPU.
 //! - `cache` keeps items that are read again and again. `visit` shows many rows to whoever keeps none of them.
+//! - `image` keeps what spaces held at one moment. Forks are spaces of a store in memory that lie on such images.
 //! - `recovery` replays the log over the tables. `drops` removes the rows of dropped spaces.
 //! - A failed write or sync of the log stops all writes for the life of the process. Reads go on. A disk that is full
 //!   and a system without descriptors are no such failure: `reserve` has room for deletes, `setback` says what is
@@ -30,6 +31,7 @@ mod drops;
 mod files;
 mod frame;
 mod garbage;
+mod image;
 mod inspection;
 mod log;
 mod log_end;
@@ -48,19 +50,23 @@ mod verify;
 mod visit;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use self::committer::Request;
 use self::core::{Core, Owner};
 use self::directory::Directory;
 use self::files::{LogDirectory, OsDirectory};
+use self::image::Image;
 pub use self::inspection::{Found, Inspection, MissingPart, inspect};
 pub use self::log_end::take_log_as_it_is;
 pub use self::salvage::Salvaged;
 use self::space::EmbeddedSpace;
 pub use self::verify::{FileDamage, HeldStore, Progress, Verified};
-use crate::store::{Claim, Space, SpaceId, Store, StoreError, StoreStats};
+use crate::layers::Layers;
+use crate::memory::{MemoryStore, Seed};
+use crate::store::{Claim, Fork, Space, SpaceId, Store, StoreError, StoreStats};
 
 /// Sizes and limits. The defaults are for a server with gigabytes of items; tests make them small.
 #[derive(Debug, Clone)]
@@ -82,6 +88,8 @@ pub struct EmbeddedOptions {
     pub table_bytes: u64,
     /// A snapshot may be held this long once something newer was published.
     pub snapshot_age_max: Duration,
+    /// What may be written to forks: it is kept in memory.
+    pub fork_bytes_max: u64,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -97,12 +105,15 @@ impl Default for EmbeddedOptions {
             l0_threshold: 8,
             table_bytes: 32 * MIB,
             snapshot_age_max: Duration::from_secs(300),
+            fork_bytes_max: 1024 * MIB,
         }
     }
 }
 
 pub struct EmbeddedStore {
     owner: Arc<Owner>,
+    /// From the first fork on.
+    forks: OnceLock<MemoryStore>,
 }
 
 impl EmbeddedStore {
@@ -121,7 +132,8 @@ impl EmbeddedStore {
     ) -> Result<EmbeddedStore, StoreError> {
         let (directory, found) = Directory::open(path)?;
         let log_directory = log_directory(&directory.log());
-        Ok(EmbeddedStore { owner: Core::start(directory, found, options, log_directory)? })
+        let owner = Core::start(directory, found, options, log_directory)?;
+        Ok(EmbeddedStore { owner, forks: OnceLock::new() })
     }
 
     /// Writes everything that is in memtables into tables, and waits for it.
@@ -133,10 +145,18 @@ impl EmbeddedStore {
     fn core(&self) -> &Core {
         &self.owner.core
     }
+
+    /// Where a fork is, if it is one.
+    fn forks_with(&self, id: SpaceId) -> Option<&MemoryStore> {
+        self.forks.get().filter(|forks| forks.has(id))
+    }
 }
 
 impl Store for EmbeddedStore {
     fn claim_space(&self, id: SpaceId, claim: Claim) -> Result<Arc<dyn Space>, StoreError> {
+        if let Some(forks) = self.forks_with(id) {
+            return forks.claim_space(id, claim);
+        }
         loop {
             match self.core().ask(|reply| Request::Open { id, claim, reply })? {
                 Some((state, epoch)) => {
@@ -148,7 +168,34 @@ impl Store for EmbeddedStore {
     }
 
     fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
+        if let Some(forks) = self.forks_with(id) {
+            return forks.drop_space(id);
+        }
         self.core().ask(|reply| Request::Drop { id, reply })
+    }
+
+    fn fork_spaces(&self, forks: &[Fork]) -> Result<(), StoreError> {
+        if self.core().closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        let store = self.forks.get_or_init(|| MemoryStore::with_limit(self.core().options.fork_bytes_max));
+        let on_disk: Vec<SpaceId> =
+            forks.iter().filter_map(|fork| fork.origin).filter(|origin| !store.has(*origin)).collect();
+        let mut images = Image::of(&self.owner, &on_disk)?.into_iter();
+        let seeds = forks.iter().map(|fork| {
+            let seed = match fork.origin {
+                None => Seed::Empty,
+                Some(origin) if store.has(origin) => Seed::Space(origin),
+                Some(origin) => match images.next() {
+                    Some(image) => {
+                        Seed::Layers(Layers::over(Arc::new(image), self.core().trees.space_bytes(origin)))
+                    }
+                    None => Seed::Empty,
+                },
+            };
+            (fork.space, seed)
+        });
+        store.seed(seeds.collect())
     }
 
     fn blocking(&self) -> bool {
@@ -156,10 +203,13 @@ impl Store for EmbeddedStore {
     }
 
     fn stats(&self) -> StoreStats {
-        self.core().stats()
+        StoreStats { fork_bytes: self.forks.get().map_or(0, MemoryStore::held_bytes), ..self.core().stats() }
     }
 
     fn close(&self) -> Result<(), StoreError> {
+        if let Some(forks) = self.forks.get() {
+            forks.close()?;
+        }
         let result = match self.core().ask(|reply| Request::Close { reply }) {
             // Closing twice is no error: the first time has done it.
             Err(StoreError::Closed) => Ok(()),

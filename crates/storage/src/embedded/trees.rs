@@ -412,7 +412,7 @@ pub(super) fn prefixed(space: SpaceId, key: &[u8]) -> Bytes {
     prefixed.freeze()
 }
 
-fn prefixed_bounds(space: SpaceId, range: &KeyRange) -> (Bound<Bytes>, Bound<Bytes>) {
+pub(super) fn prefixed_bounds(space: SpaceId, range: &KeyRange) -> (Bound<Bytes>, Bound<Bytes>) {
     let start = match &range.start {
         Bound::Included(key) => Bound::Included(prefixed(space, key)),
         Bound::Excluded(key) => Bound::Excluded(prefixed(space, key)),

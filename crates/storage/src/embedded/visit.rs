@@ -13,7 +13,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lsm_tree::{AbstractTree, InternalValue, Memtable, Table as TreeTable, Tree, UserKey, ValueType};
+use lsm_tree::table::filter::standard_bloom::Builder;
+use lsm_tree::{
+    AbstractTree, InternalValue, Memtable, Table as TreeTable, Tree, UserKey, UserValue, ValueType,
+};
 
 use super::trees::SPACE_BYTES;
 use crate::store::Visit;
@@ -52,20 +55,38 @@ impl Sources {
         if tree.active_memtable().id() != memtable.id() {
             return None;
         }
-        let edges = (bounds.0.as_ref().map(|key| &key[..]), bounds.1.as_ref().map(|key| &key[..]));
-        let mut runs = Vec::new();
-        for run in version.iter_levels().flat_map(|level| level.iter()) {
-            let tables: Vec<TreeTable> = run
-                .iter()
-                .filter(|table| table.metadata.key_range.overlaps_with_bounds(&edges))
-                .cloned()
-                .collect();
-            if !tables.is_empty() {
-                runs.push(tables);
-            }
-        }
+        let runs = version.iter_levels().flat_map(|level| level.iter()).map(|run| run.iter());
+        let runs = overlapping(runs, &bounds);
         let bounds = (bounds.0.map(UserKey::from), bounds.1.map(UserKey::from));
         Some(Sources { memtable, runs, bounds, seqno })
+    }
+
+    /// The same for a part of the rows.
+    pub(super) fn within(&self, bounds: (Bound<Bytes>, Bound<Bytes>)) -> Sources {
+        Sources {
+            memtable: self.memtable.clone(),
+            runs: overlapping(self.runs.iter().map(|tables| tables.iter()), &bounds),
+            bounds: (bounds.0.map(UserKey::from), bounds.1.map(UserKey::from)),
+            seqno: self.seqno,
+        }
+    }
+
+    /// The value under a key, the space included, that is one of these rows.
+    pub(super) fn get(&self, key: &[u8]) -> lsm_tree::Result<Option<UserValue>> {
+        let shown = |entry: InternalValue| (!entry.is_tombstone()).then_some(entry.value);
+        if let Some(entry) = self.memtable.get(key, self.seqno) {
+            return Ok(shown(entry));
+        }
+        let hash = Builder::get_hash(key);
+        for tables in &self.runs {
+            let at = tables.partition_point(|table| table.metadata.key_range.max()[..] < *key);
+            if let Some(table) = tables.get(at)
+                && let Some(entry) = table.get(key, self.seqno, hash)?
+            {
+                return Ok(shown(entry));
+            }
+        }
+        Ok(None)
     }
 
     fn is_behind(&self, key: &UserKey) -> bool {
@@ -147,6 +168,18 @@ impl Sources {
             }
         }
     }
+}
+
+/// The tables of each run that may hold rows within bounds.
+fn overlapping<'t, R: Iterator<Item = &'t TreeTable>>(
+    runs: impl Iterator<Item = R>,
+    bounds: &(Bound<Bytes>, Bound<Bytes>),
+) -> Vec<Vec<TreeTable>> {
+    let edges = (bounds.0.as_ref().map(|key| &key[..]), bounds.1.as_ref().map(|key| &key[..]));
+    let overlaps = |table: &&TreeTable| table.metadata.key_range.overlaps_with_bounds(&edges);
+    runs.map(|run| run.filter(overlaps).cloned().collect())
+        .filter(|tables: &Vec<TreeTable>| !tables.is_empty())
+        .collect()
 }
 
 /// Leaves other versions of a row behind, in all runs. Runs that have ended go.

@@ -7,6 +7,7 @@ mod drops;
 mod failing_files;
 mod failing_tables;
 mod faults;
+mod forks;
 mod kill;
 mod log_damage;
 mod lost_log;
