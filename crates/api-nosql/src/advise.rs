@@ -36,7 +36,9 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
     let wanted = body::object(context)?;
     let text = |member: &str| {
         let text = wanted.get(member).and_then(Value::as_str);
-        text.ok_or_else(|| ApiError::refused(format!("The body is an object with the member '{member}', a text.")))
+        text.ok_or_else(|| {
+            ApiError::refused(format!("The body is an object with the member '{member}', a text."))
+        })
     };
     let of_engine = |error| ApiError::from_engine(error, Plane::Resources);
     let database = context.account().database(Ref::Name(text("database")?)).map_err(of_engine)?;

@@ -16,16 +16,17 @@ use std::time::Instant;
 
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use orrery_engine::{Database, Ref};
+use orrery_engine::{Database, Error, Kind, Ref};
 use serde_json::{Value, json};
 
 use crate::body;
-use crate::errors::{ApiError, Plane, Result};
+use crate::errors::{ApiError, Plane, Result, Voice};
 use crate::headers::Answer;
 use crate::rid::database_rid;
 use crate::service::Context;
 
-const SHAPE: &str = "The body must be {\"database\": NAME} with, if wanted, \"name\": NAME and \"replace\": true.";
+const SHAPE: &str =
+    "The body must be {\"database\": NAME} with, if wanted, \"name\": NAME and \"replace\": true.";
 
 pub async fn create(context: &Context<'_>) -> Result<Answer> {
     let wanted = body::object(context)?;
@@ -46,7 +47,7 @@ pub async fn create(context: &Context<'_>) -> Result<Answer> {
     };
     let started = Instant::now();
     let made = context.account().fork_database(Ref::Name(origin), &name, replace).await;
-    let database = made.map_err(|error| ApiError::from_engine(error, Plane::Resources))?;
+    let database = made.map_err(|error| refusal(error, origin, &name, replace))?;
     let took_us = started.elapsed().as_micros() as u64;
     tracing::info!(origin, fork = database.name, took_us, "a database was forked");
     let mut answer = describe(&database);
@@ -73,6 +74,19 @@ pub async fn drop_all(context: &Context<'_>) -> Result<Answer> {
     let mut answer = context.answer(StatusCode::NO_CONTENT);
     answer.headers.remove(CONTENT_TYPE);
     Ok(answer)
+}
+
+/// In words of our own: this route is no service's.
+fn refusal(error: Error, origin: &str, name: &str, replace: bool) -> ApiError {
+    let (status, message) = match error.kind {
+        Kind::NotFound => (StatusCode::NOT_FOUND, format!("There is no database '{origin}'.")),
+        Kind::AlreadyExists if replace => (StatusCode::CONFLICT, error.message),
+        Kind::AlreadyExists => {
+            (StatusCode::CONFLICT, format!("There is a database '{name}' already; a fork can be replaced."))
+        }
+        _ => return ApiError::from_engine(error, Plane::Resources),
+    };
+    ApiError::new(status, Voice::Gateway, message)
 }
 
 fn free_name(context: &Context<'_>, origin: &str) -> String {

@@ -40,9 +40,9 @@ use crate::rid::ContainerRid;
 use crate::routes::{OWN_TYPE, Path};
 use crate::scripts::{self, ScriptHost};
 use crate::{
-    account, addresses, admin, advise, attachments, barriers, batch, changes, conflicts, containers, databases,
-    encryption_keys, feed, forks, formats, identity, items, media, offers, partition_key_delete, permissions, query,
-    ranges, scope, splits, test_controls, users,
+    account, addresses, admin, advise, attachments, barriers, batch, changes, conflicts, containers,
+    databases, encryption_keys, feed, forks, formats, identity, items, media, offers, partition_key_delete,
+    permissions, query, ranges, scope, splits, test_controls, users,
 };
 
 /// Bodies above this are refused by whoever reads them from the network. Items end at 2 MB, batches too; the rest is

@@ -10,7 +10,7 @@ use crate::account::{target, with_account_flags};
 use crate::workload::{Call, Client};
 
 /// The type that signatures of admin requests name.
-const KIND: &str = "_orrery";
+pub const KIND: &str = "_orrery";
 
 /// Adds the flags that say which server it is.
 pub fn with_server_flags(command: Command) -> Command {

@@ -219,7 +219,9 @@ async fn prove(
 fn as_json(advice: &Advice, sample: &Sample, requests: usize, proof: Option<&Proof>) -> Value {
     let mut told = advice.to_json(sample, requests);
     told["proof"] = proof
-        .map(|proof| json!({"queries": proof.queries, "beforeRu": proof.before_ru, "afterRu": proof.after_ru}))
+        .map(
+            |proof| json!({"queries": proof.queries, "beforeRu": proof.before_ru, "afterRu": proof.after_ru}),
+        )
         .into();
     told
 }

@@ -55,6 +55,7 @@ fn help_is_as_recorded() {
     check("help-item", &["item", "patch", "--help"], &[], 0);
     check("help-query", &["query", "--help"], &[], 0);
     check("help-feed", &["feed", "--help"], &[], 0);
+    check("help-fork", &["fork", "--help"], &[], 0);
     check("help-top", &["top", "--help"], &[], 0);
     check("help-import", &["import", "--help"], &[], 0);
     check("help-export", &["export", "--help"], &[], 0);

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use orrery_testkit::TestServer;
 use serde_json::Value;
 
+/// Of the database that is forked.
+const ITEMS: usize = 20;
+
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
 }
@@ -33,11 +36,14 @@ fn run(server: &TestServer, arguments: &[&str], code: i32) -> String {
 
 fn prepare(server: &TestServer) {
     run(server, &["database", "create", "shop"], 0);
-    run(server, &["container", "create", "shop/orders", "--partition-key", "/pk", "--throughput", "20000"], 0);
-    let items: Vec<String> = (0..50).map(|n| format!(r#"{{"id":"{n}","pk":"p{n}"}}"#)).collect();
-    let mut arguments = vec!["item", "put", "shop/orders"];
-    arguments.extend(items.iter().map(String::as_str));
-    run(server, &arguments, 0);
+    run(
+        server,
+        &["container", "create", "shop/orders", "--partition-key", "/pk", "--throughput", "20000"],
+        0,
+    );
+    for n in 0..ITEMS {
+        run(server, &["item", "put", "shop/orders", &format!(r#"{{"id":"{n}","pk":"p{n}"}}"#)], 0);
+    }
 }
 
 fn count(server: &TestServer, container: &str) -> String {
@@ -53,13 +59,24 @@ fn forks_are_made_listed_replaced_and_dropped() {
     run(&server, &["fork", "create", "none"], 3);
     run(&server, &["fork", "create", "test", "shop", "--replace"], 4);
     let made: Value = serde_json::from_str(&run(&server, &["fork", "create", "shop", "--json"], 0)).unwrap();
-    assert_eq!((&made["id"], &made["origin"], &made["partitions"]), (&"shop-fork-1".into(), &"shop".into(), &2.into()));
+    assert_eq!(
+        (&made["id"], &made["origin"], &made["partitions"]),
+        (&"shop-fork-1".into(), &"shop".into(), &2.into())
+    );
     run(&server, &["item", "delete", "test/orders", "7", "-k", "p7"], 0);
-    assert_eq!((count(&server, "test/orders"), count(&server, "shop/orders")), ("49\n".into(), "50\n".into()));
+    assert_eq!(
+        (count(&server, "test/orders"), count(&server, "shop/orders")),
+        ("19\n".into(), "20\n".into())
+    );
     run(&server, &["fork", "create", "shop", "test", "--replace"], 0);
-    assert_eq!(count(&server, "test/orders"), "50\n");
+    assert_eq!(count(&server, "test/orders"), "20\n");
     let listed = run(&server, &["fork", "list"], 0);
     assert!(listed.contains("shop-fork-1") && listed.contains("test"), "{listed}");
+    let dump = tempfile::tempdir().unwrap();
+    let to = dump.path().join("dump");
+    run(&server, &["export", "--all", to.to_str().unwrap()], 0);
+    let manifest = std::fs::read_to_string(to.join("orrery-dump.json")).unwrap();
+    assert!(manifest.contains("orders") && !manifest.contains("shop-fork-1"), "forks are in no dump");
     run(&server, &["fork", "drop", "shop"], 1);
     run(&server, &["fork", "drop", "test"], 0);
     run(&server, &["fork", "drop", "test"], 3);
@@ -105,7 +122,7 @@ fn nothing_of_a_fork_is_left_by_a_server_that_was_killed_at_any_moment() {
         assert_eq!(run(&server, &["database", "list"], 0), "shop\n");
         assert_eq!(run(&server, &["fork", "list"], 0), "");
     }
-    assert_eq!(count(&server, "shop/orders"), format!("{}\n", 50 + 3 + 4 + 5 + 6));
+    assert_eq!(count(&server, "shop/orders"), format!("{}\n", ITEMS + 3 + 4 + 5 + 6));
     // Behind the removal of what was left: the names are free, and no rows are.
     run(&server, &["database", "create", "test"], 0);
     assert_eq!(run(&server, &["container", "list", "test"], 0), "");

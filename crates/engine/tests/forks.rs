@@ -79,8 +79,10 @@ fn everything_comes_along_and_goes_its_own_way() {
             fixture.account.offer_of(owner).map(|offer| (offer.throughput, offer.number))
         };
         let origin = fixture.account.database(Ref::Name("d")).unwrap();
-        let (theirs, ours) =
-            (offer(&fixture.container, origin.number).unwrap(), offer(&forked.container, database.number).unwrap());
+        let (theirs, ours) = (
+            offer(&fixture.container, origin.number).unwrap(),
+            offer(&forked.container, database.number).unwrap(),
+        );
         assert_eq!(theirs.0, ours.0);
         assert_ne!(theirs.1, ours.1, "each has an offer of its own");
 
@@ -200,7 +202,8 @@ fn a_fork_is_of_one_moment_and_writers_do_not_notice() {
         (0..50).for_each(|n| drop(fixture.create(&item(&format!("k{n}"), 1000 + n, 0)).unwrap()));
         split(&fixture);
         let database = fixture.account.database(Ref::Name("d")).unwrap();
-        let second = wait(fixture.account.create_container(&database, definition(json!({"id": "second"})), None));
+        let second =
+            wait(fixture.account.create_container(&database, definition(json!({"id": "second"})), None));
         let second = of(&fixture, second.unwrap());
         let (stop, written) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {

@@ -12,8 +12,8 @@ use std::sync::mpsc;
 use bytes::Bytes;
 
 use crate::store::{
-    Claim, Commit, Direction, Durability, Epoch, Fork, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space, SpaceId,
-    Store, StoreError, TABLES, Table, VALUE_BYTES_MAX,
+    Claim, Commit, Direction, Durability, Epoch, Fork, KEY_BYTES_MAX, KeyRange, Row, Snapshot, Space,
+    SpaceId, Store, StoreError, TABLES, Table, VALUE_BYTES_MAX,
 };
 
 type Open<'o> = &'o dyn Fn() -> Arc<dyn Store>;

@@ -44,12 +44,46 @@ impl Failure {
 fn message(answer: &Answer) -> String {
     let parsed: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     match parsed["message"].as_str() {
-        Some(message) => {
-            let lines: Vec<&str> = message.lines().filter(|line| !line.starts_with("ActivityId")).collect();
-            let text = lines.join(" ").trim().to_owned();
-            format!("{} {text}", answer.status)
-        }
+        Some(message) => format!("{} {}", answer.status, sentences(message)),
         None => answer.message(),
+    }
+}
+
+/// The service wraps many of its messages into JSON: `Message: {"Errors":["…"]}`. People want the sentences.
+fn sentences(message: &str) -> String {
+    let lines: Vec<&str> = message.lines().filter(|line| !line.starts_with("ActivityId")).collect();
+    let text = lines.join(" ").trim().to_owned();
+    let inner = text.find('{').and_then(|at| serde_json::from_str::<serde_json::Value>(&text[at..]).ok());
+    let Some(inner) = inner else { return text };
+    let errors = ["errors", "Errors"].iter().find_map(|name| inner[name].as_array());
+    let one = |error: &serde_json::Value| -> Option<String> {
+        let message = error.as_str().or_else(|| error["message"].as_str())?;
+        match (error["location"]["start"].as_u64(), error["location"]["end"].as_u64()) {
+            (Some(start), Some(end)) => Some(format!("{message} (characters {start} to {end})")),
+            _ => Some(message.to_owned()),
+        }
+    };
+    let told: Vec<String> = errors.into_iter().flatten().filter_map(one).collect();
+    if told.is_empty() { text } else { told.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentences;
+
+    #[test]
+    fn messages_become_sentences() {
+        for (message, told) in [
+            ("Message: {\"Errors\":[\"Resource Not Found.\"]}\r\nActivityId: 1", "Resource Not Found."),
+            (
+                r#"Message: {"errors":[{"message":"Identifier 'x' could not be resolved.","location":{"start":7,"end":8}}]}"#,
+                "Identifier 'x' could not be resolved. (characters 7 to 8)",
+            ),
+            ("A plain one.\nActivityId: 1", "A plain one."),
+            ("Message: {not JSON}", "Message: {not JSON}"),
+        ] {
+            assert_eq!(sentences(message), told);
+        }
     }
 }
 

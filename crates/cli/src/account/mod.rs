@@ -81,14 +81,27 @@ impl Account {
 
     /// Whether this is a server of ours, which can do more than the protocol says.
     pub async fn is_orrery(&mut self) -> Result<bool> {
-        let call = Call {
-            method: Method::GET,
-            path: "_orrery/whoami".into(),
-            link: "_orrery/whoami".into(),
-            kind: "_orrery",
-            headers: Vec::new(),
-            body: Bytes::new(),
-        };
-        Ok(self.ask(&call).await?.status == 200)
+        Ok(self.ask(&own_route("whoami")).await?.status == 200)
+    }
+
+    /// The databases that are forks; another server has none.
+    pub async fn forks(&mut self) -> Result<Vec<String>> {
+        let answer = self.ask(&own_route("forks")).await?;
+        let listed: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let forks = listed["forks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(forks.iter().filter_map(|fork| fork["id"].as_str()).map(str::to_owned).collect())
+    }
+}
+
+/// A route that only servers of ours have.
+fn own_route(name: &str) -> Call {
+    let path = format!("_orrery/{name}");
+    Call {
+        method: Method::GET,
+        link: path.clone(),
+        path,
+        kind: "_orrery",
+        headers: Vec::new(),
+        body: Bytes::new(),
     }
 }

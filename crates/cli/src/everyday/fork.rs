@@ -21,7 +21,9 @@ pub fn command() -> Command {
                 .about("Make a database that begins with everything another holds at this moment")
                 .arg(name("database", "DATABASE", "The database to fork; it may be a fork itself"))
                 .arg(
-                    Arg::new("name").value_name("NAME").help("Its name  [default: the first free DATABASE-fork-N]"),
+                    Arg::new("name")
+                        .value_name("NAME")
+                        .help("Its name  [default: the first free DATABASE-fork-N]"),
                 )
                 .arg(Arg::new("replace").long("replace").help(replace).action(ArgAction::SetTrue)),
             Command::new("list").about("List the forks and the databases they come from"),

@@ -86,6 +86,11 @@ pub fn key_header(key: &PartitionKey) -> (&'static str, String) {
     ("x-ms-documentdb-partitionkey", crate::account::ascii_json(&String::from_utf8_lossy(&out)))
 }
 
+/// `1 row`, `2 rows`.
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 fn charge(charge_ru: f64) -> String {
     format!("{charge_ru:.2} RU")
 }

@@ -8,7 +8,7 @@ use orrery_server::config::values;
 use serde_json::{Value, json};
 
 use super::query_run::{Query, run as run_query};
-use super::{charge, container_name, json_flag, option, partition_key, shell, table};
+use super::{charge, container_name, counted, json_flag, option, partition_key, shell, table};
 use crate::Usage;
 use crate::account::{Account, EXIT_CODES_HELP, Place, target, with_account_flags};
 use crate::admin::block_on;
@@ -106,7 +106,8 @@ fn one(
             eprintln!("{line}");
         }
         let more = if answer.more { "; there are more (--limit)" } else { "" };
-        eprintln!("{} rows, {} pages, {}{more}", answer.rows.len(), answer.pages, charge(answer.charge_ru));
+        let (rows, pages) = (counted(answer.rows.len(), "row"), counted(answer.pages as usize, "page"));
+        eprintln!("{rows}, {pages}, {}{more}", charge(answer.charge_ru));
         Ok(())
     })
 }

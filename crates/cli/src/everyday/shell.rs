@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::query_run::{Query, Rows, run as run_query};
 use super::shell_helper::{COMMANDS, Helper};
-use super::{charge, container_name, table};
+use super::{charge, container_name, counted, table};
 use crate::account::{Account, Place, read_all};
 use crate::workload::Target;
 
@@ -149,9 +149,9 @@ impl Shell {
         }
         let more = if found.more { ", and there are more (.limit)" } else { "" };
         println!(
-            "{} rows{more}, {} pages, {}, {:.1} ms",
-            found.rows.len(),
-            found.pages,
+            "{}{more}, {}, {}, {:.1} ms",
+            counted(found.rows.len(), "row"),
+            counted(found.pages as usize, "page"),
             charge(found.charge_ru),
             began.elapsed().as_secs_f64() * 1000.0
         );

@@ -6,11 +6,18 @@ use serde_json::Value;
 const COLUMN_CHARS_MAX: usize = 40;
 const COLUMNS_MAX: usize = 40;
 
+/// What the server adds to an item. In a table of whole items it is left out: it is as wide as all the rest.
+const SYSTEM: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+
 /// Columns are the members of the rows in the order in which they first come. Rows that are no objects have one column.
 pub fn render(rows: &[Value]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
+        let whole = SYSTEM.iter().all(|name| row.get(name).is_some());
         for name in row.as_object().into_iter().flat_map(|row| row.keys()) {
+            if whole && SYSTEM.contains(&name.as_str()) {
+                continue;
+            }
             if !names.contains(&name.as_str()) && names.len() < COLUMNS_MAX {
                 names.push(name);
             }
@@ -31,6 +38,9 @@ pub fn render(rows: &[Value]) -> String {
 /// Lines of cells with columns of the same width; the first is the heading.
 pub fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.first().map_or(0, Vec::len);
+    if columns == 0 {
+        return String::new();
+    }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let numeric = |column: usize| {

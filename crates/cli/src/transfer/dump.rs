@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A dump is written beside its directory and put in its place when it is complete. Not in it: users and permissions,
-//! whose tokens would not be valid elsewhere.
+//! whose tokens would not be valid elsewhere, and forks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -70,9 +70,14 @@ pub async fn dump(target: Arc<Target>, directory: &Path, readers: usize) -> Resu
     std::fs::create_dir_all(&fresh).with_context(|| format!("cannot make {}", fresh.display()))?;
     let mut account = Account::new(target.clone());
     let throughputs = throughputs(&mut account).await?;
+    // They end with the server, and would come back as databases that do not.
+    let forks = account.forks().await?;
     let (mut dumped, mut databases) = (Dumped::default(), Vec::new());
     for database in read_all(&mut account, &Place::account(), "dbs", "Databases").await? {
         let name = name_of(&database)?;
+        if forks.contains(&name) {
+            continue;
+        }
         let place = Place::database(&name);
         let folder = utf8_percent_encode(&name, FILE_NAME).to_string();
         std::fs::create_dir_all(fresh.join(&folder))?;

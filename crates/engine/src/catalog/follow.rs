@@ -161,7 +161,16 @@ impl Writer {
     /// Makes what was read the present state. Databases, containers and open partitions that are in both stay the same
     /// objects; those that have gone refuse what is still on its way to them.
     pub(super) fn adopt(&mut self, loaded: Loaded) {
-        let Loaded { meta, view, databases, drops, stale_forks, mut containers, mut users, mut encryption_keys } = loaded;
+        let Loaded {
+            meta,
+            view,
+            databases,
+            drops,
+            stale_forks,
+            mut containers,
+            mut users,
+            mut encryption_keys,
+        } = loaded;
         let before = self.view.load_full();
         let mut ended: Vec<Arc<Container>> = Vec::new();
         for (number, database) in &view.databases_by_number {

@@ -61,7 +61,8 @@ impl Writer {
                 return Err(Error::already_exists());
             }
             if present.forked_from().is_none() || present.number == origin.number {
-                let message = "Only another fork is replaced: the database of this name is none, or the origin.";
+                let message =
+                    "Only another fork is replaced: the database of this name is none, or the origin.";
                 return Err(Error::new(Kind::AlreadyExists, message));
             }
         }

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use crate::queue::{Gather, Queue};
 use crate::store::{
-    Claim, Commit, Direction, Done, Durability, Epoch, Fork, KeyRange, Row, RowIterator, Snapshot, Space, SpaceId,
-    SpaceStats, Store, StoreError, StoreStats, Table,
+    Claim, Commit, Direction, Done, Durability, Epoch, Fork, KeyRange, Row, RowIterator, Snapshot, Space,
+    SpaceId, SpaceStats, Store, StoreError, StoreStats, Table,
 };
 
 pub use flaky::{Fault, FaultRates, Flaky, Line};

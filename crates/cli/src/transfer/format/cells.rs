@@ -47,6 +47,14 @@ pub fn cell(value: &str) -> String {
     }
 }
 
+/// The cell of an id, which is text whatever it looks like: a number is read back as the text that it was.
+pub fn id_cell(value: &str) -> String {
+    match raw_json::unquoted(value) {
+        Some(text) if value.starts_with('"') && is_number(&text) => text.into_owned(),
+        _ => cell(value),
+    }
+}
+
 fn is_number(cell: &str) -> bool {
     if !cell.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
         return false;
@@ -72,6 +80,13 @@ fn is_json(cell: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_that_is_a_number_needs_no_quotes() {
+        for (id, cell) in [("\"17\"", "17"), ("\"007\"", "007"), ("\"a\"", "a"), ("\"true\"", "\"true\"")] {
+            assert_eq!(id_cell(id), cell);
+        }
+    }
 
     #[test]
     fn cells_have_the_types_of_the_rules() {

@@ -68,9 +68,13 @@ fn write_csv(columns: &Columns, from: &Path, out: &mut dyn Write) -> Result<()> 
     writer.write_record(&columns.names)?;
     for line in lines(from)? {
         let line = line?;
-        writer.write_record(
-            columns.row(&line).into_iter().map(|value| value.map_or(String::new(), cells::cell)),
-        )?;
+        let row = columns.row(&line);
+        let cell = |(name, value): (&String, &Option<&str>)| match value {
+            None => String::new(),
+            Some(value) if name == "id" => cells::id_cell(value),
+            Some(value) => cells::cell(value),
+        };
+        writer.write_record(columns.names.iter().zip(&row).map(cell))?;
     }
     Ok(writer.flush()?)
 }

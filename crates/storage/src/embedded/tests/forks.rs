@@ -44,8 +44,10 @@ fn compare(random: &mut Random, space: &Arc<dyn Space>, model: &Model) {
         let within = |range: &KeyRange| -> Vec<Row> {
             let of_table = model.iter().filter(|((of, _), _)| *of == table);
             let rows = of_table.map(|((_, key), value)| Row { key: key.clone(), value: value.clone() });
-            rows.filter(|row| std::ops::RangeBounds::contains(&(range.start.clone(), range.end.clone()), &row.key))
-                .collect()
+            rows.filter(|row| {
+                std::ops::RangeBounds::contains(&(range.start.clone(), range.end.clone()), &row.key)
+            })
+            .collect()
         };
         let some = KeyRange::half_open(
             format!("{:03}", random.below(100)),
@@ -88,7 +90,10 @@ fn forks_stay_as_they_were_whatever_becomes_of_the_trees() {
                 1 if at > 0 => {
                     let (gone, _) = spaces.swap_remove(at);
                     store.drop_space(gone.id()).expect("drops");
-                    assert_eq!(gone.snapshot().expect("snapshot").get(Table::Items, b"000").expect("get"), None);
+                    assert_eq!(
+                        gone.snapshot().expect("snapshot").get(Table::Items, b"000").expect("get"),
+                        None
+                    );
                 }
                 2 => store.flush().expect("flushes"),
                 3 => {
@@ -130,7 +135,10 @@ fn a_fork_ends_with_the_process_and_leaves_nothing() {
     let again = reopened.open_space(SPACE).expect("opens");
     compare(&mut random, &again, &model);
     let forgotten = reopened.open_space(SpaceId(50)).expect("opens");
-    assert_eq!(rows(&*forgotten.snapshot().expect("snapshot"), Table::Items, KeyRange::all(), Direction::Forward), []);
+    assert_eq!(
+        rows(&*forgotten.snapshot().expect("snapshot"), Table::Items, KeyRange::all(), Direction::Forward),
+        []
+    );
     let in_use = || TABLES.iter().map(|table| reopened.core().trees.tables(*table).len()).sum::<usize>();
     until("tables that only the fork had are gone", || files(crashed.path()) == in_use());
 }
@@ -138,11 +146,8 @@ fn a_fork_ends_with_the_process_and_leaves_nothing() {
 #[test]
 fn a_fork_is_not_bound_to_the_age_of_snapshots_and_holds_nothing_back() {
     let directory = temporary();
-    let options = EmbeddedOptions {
-        snapshot_age_max: std::time::Duration::ZERO,
-        memtable_bytes: [2048; 3],
-        ..small()
-    };
+    let options =
+        EmbeddedOptions { snapshot_age_max: std::time::Duration::ZERO, memtable_bytes: [2048; 3], ..small() };
     let store = open(&directory, options);
     let space = store.open_space(SPACE).expect("opens");
     put(&space, Table::Items, "a", "1");
