@@ -82,7 +82,7 @@ impl Database {
     }
 
     /// The same, as a fork of a database of this name.
-    pub(crate) fn as_fork_of(self, origin: String) -> Database {
+    pub(crate) fn into_fork_of(self, origin: String) -> Database {
         Database { forked_from: Some(origin), ..self }
     }
 

@@ -67,6 +67,14 @@ fn sentences(message: &str) -> String {
     if told.is_empty() { text } else { told.join(" ") }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
 #[cfg(test)]
 mod tests {
     use super::sentences;
@@ -86,11 +94,3 @@ mod tests {
         }
     }
 }
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}

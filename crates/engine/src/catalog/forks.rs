@@ -109,7 +109,7 @@ impl Writer {
         }
 
         let database = Database::new(number, row.name.clone(), Etag::new(lsn, ts), ts);
-        let database = Arc::new(database.as_fork_of(origin.name.clone()));
+        let database = Arc::new(database.into_fork_of(origin.name.clone()));
         let mut view = view.as_ref().clone();
         if let Some(replaced) = &replaced {
             view.forget_databases(&BTreeSet::from([replaced.number]));
