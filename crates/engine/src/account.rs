@@ -25,6 +25,7 @@ use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::etag::Etag;
 use crate::faults::Faults;
+use crate::item_rules::RuleHost;
 use crate::offer::{Offer, OfferChange, OfferOwner, Throughput};
 use crate::outages::Outages;
 use crate::partition::Partition;
@@ -214,6 +215,11 @@ impl Account {
     /// Registers what an api knows about its queries; the last one of a name counts.
     pub fn set_query_host(&self, name: &'static str, host: Arc<dyn QueryHost>) {
         self.shared.hosts.set_query(name, host);
+    }
+
+    /// Registers what reads the rules of an api; before the first partition is opened.
+    pub fn set_rule_host(&self, name: &'static str, host: Arc<dyn RuleHost>) {
+        self.shared.hosts.set_rules(name, host);
     }
 
     /// Registers what runs the scripts of partitions that are here; the last one counts.

@@ -39,6 +39,12 @@ impl Etag {
         Etag(bytes)
     }
 
+    /// The commit that wrote the version that a text names; of its number 41 bits.
+    pub fn lsn_of(text: &str) -> Option<u64> {
+        let digits = |at: std::ops::Range<usize>| u64::from_str_radix(text.get(at)?, 16).ok();
+        Some((digits(10..14)? << 32 | digits(1..9)?) / COMMIT_POSITIONS)
+    }
+
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         self.0
     }
@@ -86,6 +92,15 @@ impl fmt::Debug for Etag {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_tells_the_commit() {
+        for lsn in [1, 127, 1 << 20, 1 << 33, (1 << 41) - 1] {
+            let text = Etag::of_change(lsn, 5, 1_700_000_000).to_string();
+            assert_eq!(Etag::lsn_of(&text), Some(lsn));
+        }
+        assert_eq!(Etag::lsn_of("*"), None);
+    }
 
     #[test]
     fn the_text_is_a_quoted_guid_with_the_time_in_it() {

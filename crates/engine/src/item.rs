@@ -306,8 +306,12 @@ pub(crate) fn document_id(document: Raw<'_>) -> Result<&str> {
     }
 }
 
-/// Refuses documents whose JSON text would be larger than an item may be.
-pub(crate) fn check_size(document: &[u8], body: Raw<'_>) -> Result<()> {
+/// Refuses documents whose JSON text would be larger than an item may be, or, where an api has set another limit, whose
+/// stored form is.
+pub(crate) fn check_size(document: &[u8], body: Raw<'_>, stored_bytes_max: Option<usize>) -> Result<()> {
+    if let Some(limit) = stored_bytes_max {
+        return if document.len() > limit { Err(too_large()) } else { Ok(()) };
+    }
     // Packed arrays of numbers are the densest stored form, less than a sixteenth of their text; the text of anything
     // smaller need not be measured.
     if document.len() <= ITEM_BYTES_MAX / 16 {

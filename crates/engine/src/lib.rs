@@ -51,6 +51,7 @@ pub mod etag;
 pub mod faults;
 pub mod feed;
 pub mod item;
+pub mod item_rules;
 pub mod offer;
 pub mod outages;
 mod partition;
@@ -86,7 +87,8 @@ pub use config::{EngineConfig, PartitionCalls};
 pub use consistency::ConsistencyLevel;
 pub use container::{Container, ContainerCore, Usage};
 pub use definition::{
-    ComputedProperty, ContainerDefinition, IndexingMode, IndexingPolicy, KeyKinds, PathStep, PolicyCursor,
+    ComputedProperty, ContainerDefinition, ITEM_RULES_MAX, IndexingMode, IndexingPolicy, ItemRule, ItemRules,
+    KeyKinds, LARGE_ITEM_BYTES_MAX, PathStep, PolicyCursor,
 };
 pub use encryption_key::{ENCRYPTION_KEYS_MAX, EncryptionKey, EncryptionKeyDefinition};
 pub use env::{Env, SystemEnv, TestEnv};
@@ -94,9 +96,10 @@ pub use error::{Error, Kind, Result};
 pub use etag::Etag;
 pub use feed::*;
 pub use item::*;
+pub use item_rules::{CompiledRule, RuleHost};
 pub use offer::{Level, Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
-pub use partition::{Draft, Drafted, Rewritten};
+pub use partition::{Draft, Drafted, HeldContainer, Rewritten};
 pub use query::{
     Costs, DistributedFailure, DistributedPosition, DistributedQuery, IndexUse, PageSink, PartitionQuery,
     QueryFailure, QueryInsight, QueryLimits, QueryMetrics, QueryOptions, QueryPage, QueryPosition,

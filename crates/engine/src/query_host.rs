@@ -18,6 +18,7 @@ use parking_lot::RwLock;
 use crate::call::StatementCache;
 use crate::container::ContainerCore;
 use crate::item::{ETAG_PROPERTY, Item, TIME_PROPERTY};
+use crate::item_rules::RuleHost;
 use crate::query::{ResultCache, SystemProperties};
 use crate::script_call::ScriptHost;
 
@@ -112,6 +113,7 @@ impl SystemProperties for VersionMembers {
 #[derive(Default)]
 pub(crate) struct Hosts {
     query: RwLock<Vec<(&'static str, Arc<dyn QueryHost>)>>,
+    rules: RwLock<Vec<(&'static str, Arc<dyn RuleHost>)>>,
     script: RwLock<Option<Arc<dyn ScriptHost>>>,
     pub(crate) statements: StatementCache,
 }
@@ -125,6 +127,17 @@ impl Hosts {
 
     pub(crate) fn query(&self, name: &str) -> Option<Arc<dyn QueryHost>> {
         let hosts = self.query.read();
+        hosts.iter().find(|(known, _)| *known == name).map(|(_, host)| host.clone())
+    }
+
+    pub(crate) fn set_rules(&self, name: &'static str, host: Arc<dyn RuleHost>) {
+        let mut hosts = self.rules.write();
+        hosts.retain(|(known, _)| *known != name);
+        hosts.push((name, host));
+    }
+
+    pub(crate) fn rules(&self, name: &str) -> Option<Arc<dyn RuleHost>> {
+        let hosts = self.rules.read();
         hosts.iter().find(|(known, _)| *known == name).map(|(_, host)| host.clone())
     }
 

@@ -25,15 +25,15 @@ use crate::etag::Etag;
 use crate::feed::ChangesFrom;
 use crate::item::{Item, ItemReply, Operation, Outcome, Position, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::{
-    ChangeKind, ItemVersion, PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition,
-    Span,
+    ChangeKind, ClaimsState, ItemVersion, PageLimits, PartitionChanges, PartitionPage, PartitionVersions,
+    ScanPosition, Span,
 };
 use crate::script_call::{
     ScriptAnswer, ScriptCall, ScriptFailure, ScriptFailureKind, ScriptReply, ScriptStop, ScriptWork,
 };
 use crate::throughput::{HotKey, LargeKey, PartitionInsight, RequestClass};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// The length in front of a frame.
 pub(super) const LENGTH_BYTES: usize = 4;
 /// Largest frame. A page of items ends after 4 MB and one item with all its attachments has less than 8 MB.
@@ -96,6 +96,7 @@ record! {
     ItemVersion { kind, lsn, ts, previous_lsn, current, previous }
     PartitionVersions { versions, lsn, at }
     PartitionStatus { at, index_progress }
+    ClaimsState { complete, duplicate }
     HotKey { key, share }
     LargeKey { key, size_bytes, items }
     ScriptFailure { kind, exception, stack, number }
@@ -123,6 +124,7 @@ variants! {
         14 => ReadInsight { keys },
         15 => RunScript { key, epk, call },
         16 => QueryPage(call),
+        17 => BuildClaims,
     }
     Reply {
         1 => Item(item),
@@ -140,6 +142,7 @@ variants! {
         13 => ScriptRun(reply),
         14 => QueryPage(reply),
         15 => QueryFailed(failure),
+        16 => Claims(state),
     }
     Answer { 1 => Done(reply), 2 => Failed(error), 3 => Moved }
     Call { 1 => Ask(to, request), 2 => Cancel }

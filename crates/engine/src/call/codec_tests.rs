@@ -20,8 +20,8 @@ use crate::etag::Etag;
 use crate::feed::ChangesFrom;
 use crate::item::{Item, ItemReply, Operation, Outcome, Position, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::{
-    ChangeKind, ItemVersion, PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition,
-    Span,
+    ChangeKind, ClaimsState, ItemVersion, PageLimits, PartitionChanges, PartitionPage, PartitionVersions,
+    ScanPosition, Span,
 };
 use crate::script_call::{
     ScriptAnswer, ScriptCall, ScriptFailure, ScriptFailureKind, ScriptReply, ScriptStop, ScriptWork,
@@ -225,6 +225,7 @@ impl Seed {
             Request::WriteBulk { operations: bulk, continue_on_error: self.count == 2 },
             Request::DeletePartitionKey { key: key(), epk: epk() },
             Request::ReadStatus { session: self.maybe(|| self.session()) },
+            Request::BuildClaims,
             Request::Admit { class: self.class() },
             Request::Charge { class: self.class(), charge_ru: self.float, key: self.maybe(key) },
             Request::ReadInsight { keys: self.count },
@@ -369,6 +370,10 @@ impl Seed {
             Reply::Versions(PartitionVersions { versions, lsn, at }),
             Reply::Status(PartitionStatus { at, index_progress: self.small }),
             Reply::Done,
+            Reply::Claims(ClaimsState {
+                complete: self.count == 0,
+                duplicate: self.maybe(|| (self.small.into(), self.text.clone())),
+            }),
             Reply::Insight(Box::new(self.insight())),
         ];
         let scripts = self.script_replies().into_iter().map(|reply| Reply::ScriptRun(Box::new(reply)));
@@ -490,7 +495,7 @@ fn the_form_of_a_version_never_changes() {
     }
     let form: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(
-        form, "caf399a318b2846b",
+        form, "b0bdb1f391dd18df",
         "another form is another version: raise VERSION, then write this down"
     );
 }

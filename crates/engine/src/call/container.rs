@@ -21,7 +21,7 @@ use crate::container::{Container, Usage};
 use crate::error::{Error, Kind, Result};
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, VersionsPage};
 use crate::item::{ItemReply, Operation, Position, ReadOptions, Write, WriteAck, WriteReply};
-use crate::partition::gone;
+use crate::partition::{ClaimsState, gone};
 use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
 use crate::routing::{Routes, is_gone, routed};
 use crate::script_call::{ScriptCall, ScriptReply};
@@ -278,6 +278,32 @@ impl Container {
         }
         // Rounded down: complete means complete.
         (done / items.max(1)).min(100) as u8
+    }
+
+    /// Lets all items claim what rules want that came after them. Goes on until they have, or two want the same, or
+    /// `go_on` fails.
+    pub fn build_claims(&self, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Option<(u16, String)>> {
+        /// For a handover to end.
+        const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+        loop {
+            let ranges: Vec<u32> = self.ranges().iter().map(|range| range.id).collect();
+            let mut complete = true;
+            for range in &ranges {
+                go_on()?;
+                match self.by_id(*range).and_then(|partition| block_on(partition.build_claims())) {
+                    Ok(ClaimsState { duplicate: Some(duplicate), .. }) => return Ok(Some(duplicate)),
+                    Ok(state) => complete &= state.complete,
+                    Err(error) if error.kind == Kind::RangeGone => {
+                        complete = false;
+                        std::thread::sleep(PAUSE);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if complete && self.ranges().iter().map(|range| range.id).eq(ranges.iter().copied()) {
+                return Ok(None);
+            }
+        }
     }
 
     /// `RangeGone` unless there is a partition with this range id.

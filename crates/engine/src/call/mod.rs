@@ -40,7 +40,9 @@ use crate::batch::{BatchOperation, BatchReply};
 use crate::error::{Error, Result};
 use crate::feed::ChangesFrom;
 use crate::item::{ItemReply, Position, ReadOptions, SessionRequirement, Write, WriteAck, WriteReply};
-use crate::partition::{PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span};
+use crate::partition::{
+    ClaimsState, PageLimits, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span,
+};
 use crate::query::QueryFailure;
 use crate::script_call::{ScriptCall, ScriptReply};
 use crate::throughput::{PartitionInsight, RequestClass};
@@ -144,6 +146,8 @@ pub(crate) enum Request {
         keys: usize,
     },
     QueryPage(Box<PageCall>),
+    /// Lets items claim what rules want that came after them.
+    BuildClaims,
 }
 
 impl Request {
@@ -161,6 +165,7 @@ impl Request {
                 | Request::WriteBulk { .. }
                 | Request::DeletePartitionKey { .. }
                 | Request::RunScript { .. }
+                | Request::BuildClaims
         )
     }
 }
@@ -183,6 +188,7 @@ pub(crate) enum Reply {
     ScriptRun(Box<ScriptReply>),
     QueryPage(Box<PageReply>),
     QueryFailed(Box<QueryFailure>),
+    Claims(ClaimsState),
 }
 
 /// Where a partition stands, what it holds and how far its index is.

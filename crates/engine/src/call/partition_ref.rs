@@ -14,8 +14,8 @@ use crate::error::{Error, Kind, Result};
 use crate::feed::ChangesFrom;
 use crate::item::{ItemReply, Position, ReadOptions, Write, WriteAck, WriteReply};
 use crate::partition::{
-    PageLimits, Partition, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition, Span, Submitted,
-    gone, settle,
+    ClaimsState, PageLimits, Partition, PartitionChanges, PartitionPage, PartitionVersions, ScanPosition,
+    Span, Submitted, gone, settle,
 };
 use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
 use crate::script_call::{LogicalPartition, ScriptCall, ScriptReply, ScriptStop};
@@ -220,6 +220,14 @@ impl PartitionRef {
                 let session = session.map(<[_]>::to_vec);
                 partition.ask(Request::ReadStatus { session }, only!(Status)).await
             }
+        }
+    }
+
+    /// Lets items claim what rules want that came after them, some at a time.
+    pub(crate) async fn build_claims(&self) -> Result<ClaimsState> {
+        match self {
+            PartitionRef::Local(partition) => partition.build_claims(),
+            PartitionRef::Remote(partition) => partition.ask(Request::BuildClaims, only!(Claims)).await,
         }
     }
 

@@ -66,6 +66,7 @@ pub(super) async fn answer(partition: Arc<Partition>, request: Request, gone: Go
         Request::ReadInsight { keys } => {
             here.insight(keys).await.map(|insight| Reply::Insight(Box::new(insight)))
         }
+        Request::BuildClaims => here.build_claims().await.map(Reply::Claims),
         Request::QueryPage(call) => return queried(&partition, *call, &gone),
     };
     ended(reply)

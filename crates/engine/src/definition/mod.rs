@@ -23,6 +23,7 @@ mod partition_key;
 mod policies;
 mod query_env;
 mod replace;
+mod rules;
 mod vector;
 
 use orrery_model::{PartitionKeyDefinition, PropertyPath};
@@ -39,9 +40,13 @@ pub use indexing::{
 pub use names::NAME_CHARACTERS_MAX;
 pub use partition_key::{KeyKinds, PARTITION_KEY_PATHS_MAX};
 pub use policies::{UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
+pub use rules::{ITEM_RULES_MAX, ItemRule, ItemRules, LARGE_ITEM_BYTES_MAX};
 pub use vector::{FLAT_DIMENSIONS_MAX, VECTOR_DIMENSIONS_MAX, VectorEmbedding, VectorIndex};
 
 use crate::error::{Error, Result};
+
+/// The member of a definition that holds the rules of apis.
+pub(crate) const RULES: &str = "itemRules";
 
 /// A container's definition, valid and complete.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +60,8 @@ pub struct ContainerDefinition {
     pub computed_properties: Vec<ComputedProperty>,
     pub vector_embeddings: Vec<VectorEmbedding>,
     pub full_text: Option<FullTextPolicy>,
+    /// What apis want of the items; `None` leaves what is there.
+    pub rules: Option<ItemRules>,
     /// The canonical object, as it is stored and echoed.
     pub json: Value,
 }
@@ -97,6 +104,7 @@ impl ContainerDefinition {
         )?;
         let default_ttl = policies::default_ttl(from)?;
         let (unique_keys, unique_json) = policies::unique_keys(from)?;
+        let rules = rules::parse(from)?;
         let computed = json::member(from, "computedProperties").map(computed::array).transpose()?;
         let (computed_properties, computed_json) = computed::parse(computed)?;
 
@@ -118,6 +126,7 @@ impl ContainerDefinition {
             ("materializedViewDefinition", policies::opaque(from, "materializedViewDefinition")?),
             ("globalSecondaryIndexDefinition", policies::opaque(from, "globalSecondaryIndexDefinition")?),
             ("dataMaskingPolicy", policies::opaque(from, "dataMaskingPolicy")?),
+            (RULES, rules.as_ref().map(ItemRules::to_json)),
         ];
         let canonical: Map<String, Value> =
             members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
@@ -130,6 +139,7 @@ impl ContainerDefinition {
             computed_properties,
             vector_embeddings,
             full_text,
+            rules,
             json: Value::Object(canonical),
         })
     }

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{ContainerDefinition, policies, vector};
+use super::{ContainerDefinition, RULES, policies, vector};
 use crate::error::{Error, Kind, Result};
 
 impl ContainerDefinition {
     /// The definition after a replace by `new`, or why it cannot be.
     ///
     /// A replace is whole: a policy that is left out is back at its default. Only the conflict policy stays when the
-    /// default is sent or none: it can be set at creation alone, and most clients never mention it.
+    /// default is sent or none: it can be set at creation alone, and most clients never mention it. So are the rules of apis.
     pub(crate) fn replaced_by(&self, mut new: ContainerDefinition) -> Result<ContainerDefinition> {
         if self.id != new.id {
             return Err(Error::bad_request("Document collection id cannot be changed."));
@@ -33,6 +33,19 @@ impl ContainerDefinition {
             ));
         }
         self.keep_conflict_resolution(&mut new)?;
+        if let (Some(rules), Some(old)) = (&mut new.rules, &self.rules)
+            && rules.next < old.next
+            && let Value::Object(json) = &mut new.json
+        {
+            rules.next = old.next;
+            json.insert(RULES.to_owned(), rules.to_json());
+        }
+        if new.rules.is_none()
+            && let (Some(rules), Value::Object(json)) = (&self.rules, &mut new.json)
+        {
+            json.insert(RULES.to_owned(), rules.to_json());
+            new.rules = Some(rules.clone());
+        }
         Ok(new)
     }
 

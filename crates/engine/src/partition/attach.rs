@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::content::Content;
 use super::item_key::ItemKey;
 use super::transaction::{Applied, Transaction};
-use super::unique;
 use crate::attachment::{self, Attached, AttachmentChange, Moment};
 use crate::error::Result;
 use crate::item::{Item, Write};
@@ -29,7 +28,6 @@ impl Transaction<'_> {
             document: old.document.clone(),
             ttl: old.ttl,
             late_members: old.late_members,
-            claims: unique::claims(&self.context.settings.definition.unique_keys, old.body()),
             attached: Some(section),
         };
         let applied = self.write(sub, target, stored, Some(old), Some(&content))?;

@@ -20,7 +20,7 @@ use super::item_key::ItemKey;
 use super::rows::{BASE, Base, ChangeKind, FeedRow, Totals, decode_item, decode_lsn, feed_key};
 use super::sizes::item_row_bytes;
 use super::versions::VersionRow;
-use super::{Partition, expiry, unique, upkeep};
+use super::{Partition, claiming, upkeep};
 use crate::error::{Error, Result};
 use crate::item::Item;
 
@@ -145,7 +145,11 @@ impl Partition {
         let settings = self.settings();
         let definition = &settings.definition;
         let planned = snapshot.get(Table::Feed, &keys::meta(upkeep::PLANNED_TTL))?
-            == upkeep::planned_mark(definition.default_ttl);
+            == settings.rules.planned_mark(definition.default_ttl)
+            && !settings.rules.lacks_apis();
+        let mark = snapshot.get(Table::Feed, &keys::meta(claiming::CLAIMED))?;
+        let unclaimed = settings.rules.unclaimed(mark.as_ref());
+        let claimed = |constraint: u16| !unclaimed.contains(&constraint);
         let mut wanted = Rows::new();
         let mut items = snapshot.scan(Table::Items, KeyRange::all(), Direction::Forward);
         while let Some(row) = items.next_row().transpose()? {
@@ -179,13 +183,14 @@ impl Partition {
             };
             want(Table::Index, target.order(item.number), "order", target.key.clone(), true);
             want(Table::Feed, feed_key(&item), "feed", feed_row(&item, &target.key), true);
-            if let Some(second) = expiry::over_from(definition.default_ttl, item.ts, item.ttl) {
+            if let Some(second) = settings.rules.over_from(definition.default_ttl, &item) {
                 want(Table::Feed, keys::expiry(second, &target.key), "expiry", Bytes::new(), planned);
             }
-            for (constraint, values) in
-                unique::claims(&definition.unique_keys, item.body()).iter().enumerate()
-            {
-                let key = target.unique(constraint, values);
+            for claim in settings.rules.known_claims(item.body())? {
+                if !claimed(claim.constraint) {
+                    continue;
+                }
+                let key = target.unique(&claim);
                 let id = Bytes::copy_from_slice(target.id());
                 if want(Table::Feed, key, "unique", id, live) {
                     check.add("unique", "is claimed twice", shown(Table::Items, &target.key), None);
@@ -223,6 +228,9 @@ impl Partition {
         wanted: &mut Rows,
         check: &mut PartitionCheck,
     ) -> Result<()> {
+        let rules = self.settings().rules.clone();
+        let mark = snapshot.get(Table::Feed, &keys::meta(claiming::CLAIMED))?;
+        let unclaimed = rules.unclaimed(mark.as_ref());
         let mut rows = snapshot.scan(Table::Feed, KeyRange::all(), Direction::Forward);
         while let Some(row) = rows.next_row().transpose()? {
             let key = keys::FeedTableKey::decode(&row.key);
@@ -249,6 +257,9 @@ impl Partition {
                 }
                 // A hint that leads nowhere is passed by.
                 Some(keys::FeedTableKey::Expiry { .. }) => drop(wanted.remove(&(Table::Feed, row.key))),
+                // Those of rules that are being built, or are gone, are upkeep's.
+                Some(keys::FeedTableKey::Unique { constraint, .. })
+                    if !rules.knows(constraint) || unclaimed.contains(&constraint) => {}
                 Some(keys::FeedTableKey::Unique { .. }) => {
                     compare(Table::Feed, "unique", row.key, row.value, wanted, check);
                 }

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use orrery_model::Raw;
 
 use super::item_key::ItemKey;
-use super::unique::{self, Claims};
 use super::{Partition, Settings, expiry};
 use crate::error::{Error, Result};
 use crate::item;
@@ -14,7 +13,6 @@ pub(super) struct Content {
     pub(super) document: Bytes,
     pub(super) ttl: Option<i32>,
     pub(super) late_members: u16,
-    pub(super) claims: Claims,
     /// Of a change of attachments, all of them as they then are; the document stays what it was.
     pub(super) attached: Option<Bytes>,
 }
@@ -24,11 +22,9 @@ impl Partition {
     pub(super) fn content(&self, settings: &Settings, target: &ItemKey, document: Bytes) -> Result<Content> {
         let body = Raw::document(&document)
             .map_err(|corrupt| Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string()))?;
-        item::check_size(&document, body)?;
+        item::check_size(&document, body, settings.item_bytes_max())?;
         let ttl = expiry::ttl_of(body)?;
-        let constraints = &settings.definition.unique_keys;
-        let claims = if constraints.is_empty() { Claims::new() } else { unique::claims(constraints, body) };
         target.check()?;
-        Ok(Content { ttl, late_members: 0, claims, attached: None, document })
+        Ok(Content { ttl, late_members: 0, attached: None, document })
     }
 }

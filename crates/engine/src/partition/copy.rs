@@ -32,8 +32,7 @@ use super::rows::{
 };
 use super::sizes::item_row_bytes;
 use super::versions::{self, VersionRow};
-use super::{Partition, expiry, unique, upkeep};
-use crate::definition::ContainerDefinition;
+use super::{Partition, Settings, claiming, upkeep};
 use crate::error::Result;
 use crate::etag::COMMIT_POSITIONS;
 use crate::item::Item;
@@ -81,8 +80,8 @@ pub(crate) struct Successor {
     min: Epk,
     max: Epk,
     space: Arc<dyn Space>,
-    /// As of the beginning; the partition finds out by itself when it is another by the end.
-    definition: Arc<ContainerDefinition>,
+    /// As of the beginning; the partition finds out by itself when they are others by the end.
+    settings: Settings,
     /// Its items come from several partitions, whose LSNs say nothing about each other.
     merged: bool,
     totals: Totals,
@@ -101,17 +100,17 @@ impl Successor {
         space: Arc<dyn Space>,
         min: Epk,
         max: Epk,
-        definition: Arc<ContainerDefinition>,
+        settings: Settings,
         merged: bool,
     ) -> Successor {
-        let index = Index::empty(definition.clone());
+        let index = Index::empty(settings.definition.clone());
         Successor {
             stage: Stage::new(&index),
             index,
             min,
             max,
             space,
-            definition,
+            settings,
             merged,
             totals: Totals::default(),
             versions_gone: u64::MAX,
@@ -140,8 +139,12 @@ impl Successor {
         if self.versions_gone != u64::MAX && self.versions_gone > 0 {
             self.put(Table::Feed, keys::meta(versions::VERSIONS_GONE), encode_lsn(self.versions_gone));
         }
-        if let Some(mark) = upkeep::planned_mark(self.definition.default_ttl) {
+        let rules = self.settings.rules.clone();
+        if let Some(mark) = rules.planned_mark(self.settings.definition.default_ttl) {
             self.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
+        }
+        if let Some(mark) = rules.claimed_mark() {
+            self.put(Table::Feed, keys::meta(claiming::CLAIMED), mark);
         }
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let commit = self.take_staged();
@@ -204,10 +207,10 @@ impl Successor {
             key: key.clone(),
         };
         self.put(Table::Feed, feed_key(&item), feed.encode());
-        if let Some(second) = expiry::over_from(self.definition.default_ttl, item.ts, item.ttl) {
+        if let Some(second) = self.over_from(&item) {
             self.put(Table::Feed, keys::expiry(second, key), Bytes::new());
         }
-        for claim in self.claims(&target, &item) {
+        for claim in self.claims(&target, &item)? {
             // An item that is over may have lost its claims to another, which may already be here.
             if live || self.get(Table::Feed, &claim)?.is_none() {
                 self.put(Table::Feed, claim, Bytes::copy_from_slice(target.id()));
@@ -229,10 +232,10 @@ impl Successor {
             self.delete(Table::Index, order);
         }
         self.delete(Table::Feed, feed_key(item));
-        if let Some(second) = expiry::over_from(self.definition.default_ttl, item.ts, item.ttl) {
+        if let Some(second) = self.over_from(item) {
             self.delete(Table::Feed, keys::expiry(second, key));
         }
-        for claim in self.claims(&target, item) {
+        for claim in self.claims(&target, item)? {
             if self.get(Table::Feed, &claim)?.as_deref() == Some(target.id()) {
                 self.delete(Table::Feed, claim);
             }
@@ -240,13 +243,16 @@ impl Successor {
         Ok(())
     }
 
-    fn claims(&self, target: &ItemKey, item: &Item) -> Vec<Bytes> {
-        let constraints = &self.definition.unique_keys;
-        if constraints.is_empty() {
-            return Vec::new();
+    fn claims(&self, target: &ItemKey, item: &Item) -> Result<Vec<Bytes>> {
+        if self.settings.rules.constraints() == 0 {
+            return Ok(Vec::new());
         }
-        let claims = unique::claims(constraints, item.body());
-        claims.iter().enumerate().map(|(constraint, values)| target.unique(constraint, values)).collect()
+        let claims = self.settings.rules.claims(item.body())?;
+        Ok(claims.iter().map(|claim| target.unique(claim)).collect())
+    }
+
+    fn over_from(&self, item: &Item) -> Option<u32> {
+        self.settings.rules.over_from(self.settings.definition.default_ttl, item)
     }
 
     fn stored(&self, key: &Bytes) -> Result<Option<Item>> {

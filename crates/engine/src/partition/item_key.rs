@@ -5,6 +5,7 @@ use orrery_model::{Epk, PartitionKey};
 use orrery_storage::{KEY_BYTES_MAX, keys};
 use smallvec::SmallVec;
 
+use super::rules::Claim;
 use crate::error::{Error, Result};
 
 /// Longest stored form of a partition key: three values of 2 KB with their frames.
@@ -61,10 +62,8 @@ impl ItemKey {
         keys::order(self.epk.as_bytes(), number)
     }
 
-    pub(super) fn unique(&self, constraint: usize, values: &[u8]) -> Bytes {
-        // A policy has at most a handful of constraints; the catalog refuses more.
-        let constraint = u16::try_from(constraint).unwrap_or(u16::MAX);
-        keys::unique(self.epk.as_bytes(), &self.partition_key, constraint, values)
+    pub(super) fn unique(&self, claim: &Claim) -> Bytes {
+        keys::unique(self.epk.as_bytes(), &self.partition_key, claim.constraint, &claim.values)
     }
 
     /// Refuses keys that the store could not hold, before anything is submitted: a commit that fails would stop the

@@ -25,6 +25,7 @@ mod attach;
 mod by_number;
 mod changes;
 mod check;
+mod claiming;
 mod columns;
 mod commit_page;
 mod content;
@@ -35,6 +36,7 @@ mod durability;
 mod expiry;
 mod gate;
 mod handover;
+mod held;
 pub mod index;
 mod item_key;
 mod largest_keys;
@@ -42,6 +44,7 @@ mod metering;
 mod overlay;
 mod patch;
 mod rows;
+mod rules;
 mod scan;
 mod sizes;
 mod transaction;
@@ -72,6 +75,7 @@ use crate::item::{self, Item, ItemReply, Position, ReadOptions};
 use crate::throughput::Meter;
 
 pub use changes::PartitionChanges;
+pub use claiming::ClaimsState;
 pub(crate) use columns::rows_of;
 pub(crate) use copy::{Successor, seal_all};
 pub(crate) use creation_order::Earliest;
@@ -79,6 +83,7 @@ pub use draft::{Draft, Drafted, Rewritten};
 pub(crate) use durability::{Submitted, settle};
 pub(crate) use gate::{RANGE_GONE, gone};
 pub(crate) use handover::{FeedHold, Pause};
+pub use held::HeldContainer;
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
 pub use versions::{ItemVersion, PartitionVersions};
@@ -90,6 +95,7 @@ use item_key::ItemKey;
 use largest_keys::LargestKeys;
 use overlay::Overlay;
 use rows::{Base, FeedRow, Totals, decode_item, decode_lsn};
+use rules::Rules;
 use upkeep::Agenda;
 
 /// The identity of the partition that is opened next.
@@ -119,13 +125,22 @@ pub(crate) struct Settings {
     delete_retention_s: u32,
     /// Which versions are kept for readers of all of them.
     kept: versions::Kept,
+    /// What every item must keep to.
+    rules: Arc<Rules>,
 }
 
 impl Settings {
-    fn new(definition: Arc<ContainerDefinition>) -> Settings {
+    pub(crate) fn of(owner: &ContainerCore) -> Settings {
+        let definition = owner.definition();
         let (delete_retention_s, kept) =
             (upkeep::delete_retention_s(&definition), versions::Kept::of(&definition));
-        Settings { delete_retention_s, kept, definition }
+        let rules = Arc::new(Rules::new(&definition, owner.hosts()));
+        Settings { delete_retention_s, kept, rules, definition }
+    }
+
+    /// How large an item may be as it is stored, where an api has said so.
+    fn item_bytes_max(&self) -> Option<usize> {
+        self.definition.rules.as_ref()?.item_bytes_max
     }
 }
 
@@ -146,6 +161,7 @@ struct PartitionCore {
     /// The size at which it was found that it cannot be split; 0: never.
     unsplittable_bytes: AtomicU64,
     agenda: Agenda,
+    claiming: Mutex<claiming::Visit>,
     index: Index,
     columns: Arc<Columns>,
 }
@@ -188,7 +204,7 @@ impl Partition {
                 _ => return Err(rows::damaged("purge")),
             }
         }
-        let settings = Settings::new(setup.owner.definition());
+        let settings = Settings::of(&setup.owner);
         let index = Index::open(snapshot.as_ref(), settings.definition.clone(), lsn == 0)?;
         let agenda = Agenda::open(snapshot.as_ref(), &settings, lsn, !purges.is_empty(), index.is_behind())?;
         Ok(Partition {
@@ -214,6 +230,7 @@ impl Partition {
                 gate: Gate::default(),
                 unsplittable_bytes: AtomicU64::new(0),
                 agenda,
+                claiming: Mutex::default(),
                 index,
                 columns: Columns::new(setup.columns),
             }),
@@ -366,16 +383,21 @@ impl Partition {
         if Arc::ptr_eq(&settings.definition, &definition) {
             return settings;
         }
-        if settings.definition.default_ttl != definition.default_ttl {
+        let new = Settings::of(&self.owner);
+        let (old_ttl, new_ttl) = (settings.definition.default_ttl, new.definition.default_ttl);
+        if settings.rules.planned_mark(old_ttl) != new.rules.planned_mark(new_ttl) {
             self.shared.agenda.replan();
         }
-        if !settings.definition.indexing.makes_rows_of(&definition.indexing) {
+        if settings.rules.claimed_mark() != new.rules.claimed_mark() {
+            self.shared.agenda.claim();
+        }
+        if !settings.definition.indexing.makes_rows_of(&new.definition.indexing) {
             // The next transaction takes the policy over; this sees to it that there is one.
             self.shared.agenda.reindex();
         }
         // Another retention may make old what was not; what is kept from now on needs no visit.
         self.shared.agenda.look_for_versions();
-        self.settings.store(Arc::new(Settings::new(definition)));
+        self.settings.store(Arc::new(new));
         self.settings.load()
     }
 

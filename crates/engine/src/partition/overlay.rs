@@ -119,6 +119,20 @@ impl Overlay {
         self.submitted.push_back(submitted);
     }
 
+    /// Takes out claims that are published and belong to no change: they were remembered under the LSN of the next one.
+    pub(super) fn forget_claims(&mut self, lsn: u64) {
+        // Where there has been a change since, they go with it.
+        if self.next_lsn != lsn {
+            return;
+        }
+        while self.submitted.back().is_some_and(|back| back.lsn == lsn) {
+            let Some(back) = self.submitted.pop_back() else { break };
+            for key in back.claims {
+                self.claims.remove(&key);
+            }
+        }
+    }
+
     /// Takes out what every new snapshot shows.
     pub(super) fn settle_published(&mut self, published_lsn: u64) {
         while self.submitted.front().is_some_and(|front| front.lsn <= published_lsn) {

@@ -15,14 +15,8 @@ const CLAIM_BYTES_MAX: usize = 96;
 /// What a long claim's hash is marked with; no short claim starts with it.
 const HASHED: u8 = 0xFF;
 
-/// The claimed values, one per constraint, in the order of the container's policy.
-pub(super) type Claims = SmallVec<[SmallVec<[u8; 32]>; 2]>;
-
-pub(super) fn claims(constraints: &[Vec<PropertyPath>], document: Raw<'_>) -> Claims {
-    constraints.iter().map(|paths| claim(paths, document)).collect()
-}
-
-fn claim(paths: &[PropertyPath], document: Raw<'_>) -> SmallVec<[u8; 32]> {
+/// The values that a document claims for the paths of a constraint.
+pub(super) fn claim(paths: &[PropertyPath], document: Raw<'_>) -> SmallVec<[u8; 32]> {
     let mut bytes = Vec::new();
     for path in paths {
         write_value(document.path(path), &mut bytes);
@@ -106,7 +100,7 @@ mod tests {
     fn claim_of(text: &str) -> SmallVec<[u8; 32]> {
         let document = parse_extended_json(text.as_bytes(), &ParseOptions::default()).unwrap();
         let paths = ["/a", "/b/c"].map(|path| PropertyPath::parse(path).unwrap());
-        claims(&[paths.to_vec()], Raw::document(&document).unwrap()).remove(0)
+        claim(&paths, Raw::document(&document).unwrap())
     }
 
     fn check(one: &str, other: &str, equal: bool) {

@@ -18,10 +18,12 @@ use bytes::Bytes;
 use orrery_storage::{Direction, KeyRange, Snapshot, Table, keys};
 use parking_lot::Mutex;
 
+use super::claiming::CLAIMED;
 use super::durability::{Ticket, settle};
 use super::item_key::ItemKey;
 use super::rows::{ChangeKind, FeedRow, damaged, decode_item};
-use super::{AfterPublish, Partition, Settings, expiry};
+use super::rules::Rules;
+use super::{AfterPublish, Partition, Settings};
 use crate::block_on;
 use crate::definition::ContainerDefinition;
 use crate::error::{Kind, Result};
@@ -54,6 +56,8 @@ pub(super) struct Agenda {
     /// The first second in which something may be over.
     expiry_s: AtomicU32,
     replan: AtomicBool,
+    /// Items have not claimed keys for a rule, or rows of one that is gone are left.
+    claims: AtomicBool,
     purge: AtomicBool,
     /// Index rows of an earlier policy are left.
     index: AtomicBool,
@@ -89,7 +93,8 @@ impl Agenda {
             versions_gone: AtomicU64::new(versions_gone),
             visit: Mutex::new(()),
             expiry_s: AtomicU32::new(first_expiry(snapshot)?),
-            replan: AtomicBool::new(planned != planned_mark(settings.definition.default_ttl)),
+            replan: AtomicBool::new(planned != settings.rules.planned_mark(settings.definition.default_ttl)),
+            claims: AtomicBool::new(claims_are_behind(snapshot, &settings.rules, lsn)?),
             purge: AtomicBool::new(purges),
             index: AtomicBool::new(index_is_behind),
             retention_s: AtomicU32::new(if lsn > mark + 1 { 0 } else { NEVER }),
@@ -105,6 +110,10 @@ impl Agenda {
 
     pub(super) fn replan(&self) {
         self.replan.store(true, Ordering::Release);
+    }
+
+    pub(super) fn claim(&self) {
+        self.claims.store(true, Ordering::Release);
     }
 
     pub(super) fn purge(&self) {
@@ -137,6 +146,7 @@ impl Agenda {
     fn is_due(&self, now_s: u32) -> bool {
         self.replan.load(Ordering::Acquire)
             || self.purge.load(Ordering::Acquire)
+            || self.claims.load(Ordering::Acquire)
             || self.index.load(Ordering::Acquire)
             || self.expiry_s.load(Ordering::Acquire) <= now_s
             || self.retention_s.load(Ordering::Acquire) <= now_s
@@ -184,6 +194,13 @@ impl Partition {
         {
             agenda.replan();
             return Err(error);
+        }
+        if agenda.claims.swap(false, Ordering::AcqRel) {
+            let finished = self.claim_in_background();
+            if !matches!(finished, Ok(true)) {
+                agenda.claim();
+            }
+            done.more |= !finished?;
         }
         if agenda.purge.swap(false, Ordering::AcqRel) {
             let finished = self.remove_purged(&mut done);
@@ -243,7 +260,7 @@ impl Partition {
                     let target = ItemKey::from_key(Bytes::copy_from_slice(item_key))
                         .ok_or_else(|| damaged("expiry"))?;
                     if let Some(item) = transaction.stored(&target.key)?
-                        && expiry::is_over(settings.definition.default_ttl, &item, now_s)
+                        && settings.rules.is_over(settings.definition.default_ttl, &item, now_s)
                     {
                         transaction.remove(sub as u8, &target, &item, ChangeKind::Expire)?;
                         removed += 1;
@@ -375,7 +392,8 @@ impl Partition {
         let default_ttl = settings.definition.default_ttl;
         let mut range = KeyRange::all();
         let mut earliest = NEVER;
-        while default_ttl.is_some() {
+        let mark = settings.rules.planned_mark(default_ttl);
+        while mark.is_some() {
             let snapshot = self.snapshot()?;
             let mut rows = snapshot.scan(Table::Items, range.clone(), Direction::Forward);
             let mut planned = Vec::new();
@@ -383,7 +401,7 @@ impl Partition {
             for _ in 0..ROWS_PER_STEP {
                 let Some(row) = rows.next_row().transpose()? else { break };
                 let item = decode_item(row.value)?;
-                if let Some(second) = expiry::over_from(default_ttl, item.ts, item.ttl) {
+                if let Some(second) = settings.rules.over_from(default_ttl, &item) {
                     earliest = earliest.min(second);
                     planned.push(keys::expiry(second, &row.key));
                 }
@@ -401,7 +419,7 @@ impl Partition {
         }
         self.shared.agenda.expiry_s.fetch_min(earliest, Ordering::AcqRel);
         let mut transaction = super::transaction::Transaction::begin(self, &settings)?;
-        transaction.stage(Table::Feed, keys::meta(PLANNED_TTL), planned_mark(default_ttl));
+        transaction.stage(Table::Feed, keys::meta(PLANNED_TTL), mark);
         durable(transaction.finish_marks()?)
     }
 
@@ -472,8 +490,10 @@ pub(super) fn delete_retention_s(definition: &ContainerDefinition) -> u32 {
     }
 }
 
-pub(super) fn planned_mark(default_ttl: Option<i32>) -> Option<Bytes> {
-    default_ttl.map(|ttl| Bytes::copy_from_slice(&ttl.to_le_bytes()))
+/// Whether items are left that have claimed nothing for a rule, or rows of a rule that is gone.
+fn claims_are_behind(snapshot: &dyn Snapshot, rules: &Rules, lsn: u64) -> Result<bool> {
+    let mark = snapshot.get(Table::Feed, &keys::meta(CLAIMED))?;
+    Ok(lsn > 0 && (!rules.unclaimed(mark.as_ref()).is_empty() || rules.has_gone(mark.as_ref())))
 }
 
 fn first_expiry(snapshot: &dyn Snapshot) -> Result<u32> {
@@ -487,9 +507,10 @@ fn first_expiry(snapshot: &dyn Snapshot) -> Result<u32> {
 }
 
 /// Whether no item can be over: the expiry rows are those of this default, and none is due.
-pub(super) fn nothing_is_over(snapshot: &dyn Snapshot, default_ttl: Option<i32>, now_s: u32) -> Result<bool> {
+pub(super) fn nothing_is_over(snapshot: &dyn Snapshot, default_ttl: i32, now_s: u32) -> Result<bool> {
     let planned = snapshot.get(Table::Feed, &keys::meta(PLANNED_TTL))?;
-    Ok(planned == planned_mark(default_ttl) && first_expiry(snapshot)? > now_s)
+    let is_planned = planned.is_some_and(|mark| mark.starts_with(&default_ttl.to_le_bytes()));
+    Ok(is_planned && first_expiry(snapshot)? > now_s)
 }
 
 fn take_rows(snapshot: &dyn Snapshot, range: KeyRange, rows_max: usize) -> Result<Vec<Bytes>> {

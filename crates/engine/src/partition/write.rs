@@ -409,7 +409,7 @@ impl Settings {
     fn version(&self, ttl: Option<i32>, document: &[u8]) -> Version {
         Version {
             size_bytes: document.len(),
-            unique_keys: self.definition.unique_keys.len(),
+            unique_keys: self.rules.constraints(),
             expires: self.definition.default_ttl.is_some() && ttl.is_some_and(|ttl| ttl > 0),
         }
     }

@@ -13,7 +13,7 @@ use crate::block_on;
 use crate::catalog::reshape::Handover;
 use crate::container::Container;
 use crate::error::{Error, Kind, Result};
-use crate::partition::{FeedHold, Partition, Successor};
+use crate::partition::{FeedHold, Partition, Settings, Successor};
 
 /// Rounds of catching up. Each has less to do than the one before, as long as copying is faster than writing.
 const ROUNDS_MAX: usize = 30;
@@ -110,12 +110,12 @@ fn build(
         true => Err(Error::new(Kind::WritesStopped, "The server is shutting down.")),
         false => Ok(()),
     };
-    let definition = job.container.definition();
     let merged = parents.len() > 1;
     let mut successors = Vec::with_capacity(ranges.len());
     for ((min, max), space) in ranges.into_iter().zip(spaces) {
         let space = account.store().open_space(SpaceId(*space))?;
-        successors.push(Successor::new(space, min, max, definition.clone(), merged));
+        let settings = Settings::of(job.container.core());
+        successors.push(Successor::new(space, min, max, settings, merged));
     }
 
     job.enter(JobStep::Copying);

@@ -396,7 +396,7 @@ impl PartitionView {
         }
         match self.view.default_ttl {
             None => Ok(true),
-            ttl => upkeep::nothing_is_over(self.snapshot(), ttl, self.view.now_s),
+            Some(ttl) => upkeep::nothing_is_over(self.snapshot(), ttl, self.view.now_s),
         }
     }
 

@@ -22,11 +22,6 @@ impl<'p> Context<'p> {
         expiry::is_over(self.settings.definition.default_ttl, item, self.now_s)
     }
 
-    /// The second from which on a version is over.
-    pub(super) fn over_from(&self, item: &Item) -> Option<u32> {
-        expiry::over_from(self.settings.definition.default_ttl, item.ts, item.ttl)
-    }
-
     /// The number of an item that change `sub` of a commit creates.
     pub(super) fn new_number(&self, lsn: u64, sub: u8) -> u64 {
         // 16 bits of range, 44 of version: numbers of one partition grow with time, those of others never meet them.

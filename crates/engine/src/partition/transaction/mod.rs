@@ -23,14 +23,15 @@ use super::durability::Ticket;
 use super::item_key::ItemKey;
 use super::overlay::{Base, Overlay};
 use super::rows::{ChangeKind, FeedRow, ItemHeader, LEAVE_POSITION, feed_key};
+use super::rules::{Claims, Rules, rule_of};
 use super::sizes::item_row_bytes;
-use super::unique::{self, Claims};
-use super::upkeep;
 use super::{AfterPublish, Partition, Settings};
+use super::{claiming, upkeep};
 use crate::condition::CompiledCondition;
 use crate::error::{Error, Kind, Result};
 use crate::item::{self, Item, Operation, Outcome, Write};
 use bytes::Bytes;
+use orrery_model::Raw;
 use orrery_storage::{Commit, Snapshot, Table, keys};
 
 use context::Context;
@@ -70,6 +71,8 @@ pub(super) struct Transaction<'p> {
     pub(super) staged: Staged,
     tally: Tally,
     pub(super) after: AfterPublish,
+    /// What holds for all items, as of when the lock was taken.
+    pub(super) rules: Arc<Rules>,
     /// A logical partition whose size must be known before the operation can be decided.
     pub(super) size_wanted: Option<ItemKey>,
 }
@@ -96,6 +99,7 @@ impl<'p> Transaction<'p> {
             tally: Tally::new(overlay.totals),
             reads: Reads::new(partition, overlay, snapshot),
             after: AfterPublish::Nothing,
+            rules: partition.settings().rules.clone(),
             size_wanted: None,
         }
     }
@@ -275,18 +279,14 @@ impl<'p> Transaction<'p> {
         moved: Option<&Item>,
         content: &Content,
     ) -> Result<(Item, usize)> {
-        let Context { settings, now_s, .. } = self.context;
-        let constraints = &settings.definition.unique_keys;
-        let old_claims = match stored {
-            Some(stored) if !constraints.is_empty() => unique::claims(constraints, stored.body()),
-            _ => Claims::new(),
-        };
+        let now_s = self.context.now_s;
+        let (old_claims, new_claims) = self.claims_of(stored, &content.document)?;
         let mut claimed: Vec<Bytes> = Vec::new();
-        for (constraint, values) in content.claims.iter().enumerate() {
-            if live && old_claims.get(constraint) == Some(values) {
+        for claim in &new_claims {
+            if live && old_claims.contains(claim) {
                 continue;
             }
-            let key = target.unique(constraint, values);
+            let key = target.unique(claim);
             if let Some(holder) = self.reads.claim_holder(&self.staged, &key)?
                 && holder != target.id()
                 && self.is_live_sibling(target, &holder)?
@@ -314,14 +314,15 @@ impl<'p> Transaction<'p> {
         let old_bytes = stored.map_or(0, |stored| item_row_bytes(&target.key, stored));
         let growth = (target.key.len() + row.len()) as i64 - old_bytes as i64;
         self.check_room(target, growth)?;
-        let released = self.released(target, &old_claims, live, Some(&content.claims))?;
+        let released = self.released(target, &old_claims, live, Some(&new_claims))?;
 
         // From here on nothing fails.
-        let expires = self.context.over_from(&item);
+        let before_over = stored.and_then(|stored| self.over_from(stored));
+        let expires = self.over_from(&item);
         let commit = &mut self.staged.commit;
         if let Some(stored) = stored {
             commit.delete(Table::Feed, feed_key(stored));
-            if let Some(second) = self.context.over_from(stored).filter(|second| Some(*second) != expires) {
+            if let Some(second) = before_over.filter(|second| Some(*second) != expires) {
                 commit.delete(Table::Feed, keys::expiry(second, &target.key));
             }
             if !live {
@@ -376,18 +377,21 @@ impl<'p> Transaction<'p> {
     }
 
     fn remove_rows(&mut self, target: &ItemKey, stored: &Item) -> Result<usize> {
-        let constraints = &self.context.settings.definition.unique_keys;
-        if !constraints.is_empty() {
-            let claims = unique::claims(constraints, stored.body());
+        let claims = match self.rules.constraints() {
+            0 => Claims::new(),
+            _ => self.rules.claims(stored.body())?,
+        };
+        if !claims.is_empty() {
             let live = self.is_live(target.logical_partition(), stored);
             let released = self.released(target, &claims, live, None)?;
             self.staged.release(released);
         }
+        let over_from = self.over_from(stored);
         let commit = &mut self.staged.commit;
         commit.delete(Table::Items, target.key.clone());
         commit.delete(Table::Index, target.order(stored.number));
         commit.delete(Table::Feed, feed_key(stored));
-        if let Some(second) = self.context.over_from(stored) {
+        if let Some(second) = over_from {
             commit.delete(Table::Feed, keys::expiry(second, &target.key));
         }
         let index = &self.context.partition.shared.index;
@@ -431,6 +435,45 @@ impl<'p> Transaction<'p> {
         }
     }
 
+    /// The claims of the row that is there, and of a document that comes.
+    fn claims_of(&self, stored: Option<&Item>, document: &[u8]) -> Result<(Claims, Claims)> {
+        if self.rules.constraints() == 0 {
+            return Ok((Claims::new(), Claims::new()));
+        }
+        let old = stored.map(|stored| self.rules.claims(stored.body())).transpose()?.unwrap_or_default();
+        let body = Raw::document(document)
+            .map_err(|corrupt| Error::bad_request(item::INVALID_INPUT).caused_by(corrupt.to_string()))?;
+        Ok((old, self.rules.claims(body)?))
+    }
+
+    /// Lets an item that was there before some rules claim its keys. Returns the constraint for which another has one.
+    pub(super) fn claim_anew(
+        &mut self,
+        target: &ItemKey,
+        item: &Item,
+        constraints: &[u16],
+    ) -> Result<Option<u16>> {
+        let mut claimed = Vec::new();
+        for claim in self.rules.claims(item.body())? {
+            if !constraints.contains(&claim.constraint) {
+                continue;
+            }
+            let key = target.unique(&claim);
+            match self.reads.claim_holder(&self.staged, &key)? {
+                Some(holder) if holder == target.id() => {}
+                Some(holder) if self.is_live_sibling(target, &holder)? => return Ok(Some(claim.constraint)),
+                _ => claimed.push(key),
+            }
+        }
+        self.staged.claim(claimed, target.id());
+        Ok(None)
+    }
+
+    /// The first second in which a version is to be removed.
+    fn over_from(&self, item: &Item) -> Option<u32> {
+        self.rules.over_from(self.context.settings.definition.default_ttl, item)
+    }
+
     /// The claims of a version that its successor does not renew. A dead version may have lost its claims to others
     /// already, so its rows are looked at first.
     fn released(
@@ -441,12 +484,14 @@ impl<'p> Transaction<'p> {
         kept: Option<&Claims>,
     ) -> Result<Vec<Bytes>> {
         let mut released = Vec::new();
-        for (constraint, values) in claims.iter().enumerate() {
-            if kept.is_some_and(|kept| kept.get(constraint) == Some(values)) {
+        for claim in claims {
+            if kept.is_some_and(|kept| kept.contains(claim)) {
                 continue;
             }
-            let key = target.unique(constraint, values);
-            if live || self.reads.claim_holder(&self.staged, &key)?.as_deref() == Some(target.id()) {
+            let key = target.unique(claim);
+            // An item that was there before a rule may never have claimed for it.
+            let surely = live && rule_of(claim.constraint).is_none();
+            if surely || self.reads.claim_holder(&self.staged, &key)?.as_deref() == Some(target.id()) {
                 released.push(key);
             }
         }
@@ -511,10 +556,13 @@ impl<'p> Transaction<'p> {
         let (index, lsn) = (&partition.shared.index, self.staged.lsn());
         self.staged.complete(index, true);
         // Where nothing was written before, no expiry row is of another default than this one.
-        if self.staged.first_lsn() == FIRST_LSN
-            && let Some(mark) = upkeep::planned_mark(settings.definition.default_ttl)
-        {
-            self.staged.commit.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
+        if self.staged.first_lsn() == FIRST_LSN {
+            if let Some(mark) = self.rules.planned_mark(settings.definition.default_ttl) {
+                self.staged.commit.put(Table::Feed, keys::meta(upkeep::PLANNED_TTL), mark);
+            }
+            if let Some(mark) = self.rules.claimed_mark() {
+                self.staged.commit.put(Table::Feed, keys::meta(claiming::CLAIMED), mark);
+            }
         }
         // A commit outside the store's limits, or without room, would stop the partition; it is refused instead.
         self.staged.commit.check()?;
@@ -543,6 +591,21 @@ impl<'p> Transaction<'p> {
         self.staged.commit.check()?;
         let Submitted { commit, .. } = self.staged.submitted(index, self.reads.overlay.next_lsn);
         Ok(Some(partition.submit(commit, None, self.after)))
+    }
+
+    /// Hands over claims that belong to no change, and says under which LSN they are remembered.
+    pub(super) fn finish_claims(mut self) -> Result<Option<(Ticket, u64)>> {
+        if self.staged.is_empty() {
+            return Ok(None);
+        }
+        let partition = self.context.partition;
+        let index = &partition.shared.index;
+        self.staged.complete(index, false);
+        self.staged.commit.check()?;
+        let lsn = self.reads.overlay.next_lsn;
+        let Submitted { commit, items, claims } = self.staged.submitted(index, lsn);
+        self.reads.overlay.remember(lsn, items, claims);
+        Ok(Some((partition.submit(commit, None, self.after), lsn)))
     }
 
     /// Gives up. What was looked at may still have to become durable before the refusal can be told: an empty commit
