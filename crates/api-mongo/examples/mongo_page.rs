@@ -22,9 +22,10 @@ This page is made from the tables of commands, operators and stages by `cargo xt
 | database | database of the account |
 | collection | container without a partition key: one logical partition, 20 GB |
 | sharded collection (`shardCollection`, `customAction: \"CreateCollection\"` with `shardKey`) | container with a hash key of version 2 |
-| document | item, 2 MB as JSON; `id` is a text made of `_id`, a field `id` is kept as `$id`, a `ttl` that is no time to live as `$ttl` ([ADR 35](../adr/0035-documents-of-mongodb.md)) |
+| document | item, 16 MB, and 2 MB as JSON in a container that another API has made; `id` is a text made of `_id`, a field `id` is kept as `$id`, a `ttl` that is no time to live as `$ttl` ([ADR 35](../adr/0035-documents-of-mongodb.md)) |
 | index | a description; every path is indexed. Several fields: a composite index. `2dsphere`: a spatial one. `expireAfterSeconds` on `_ts`: the container's TTL |
-| unique index | looked up before each write; holds among writers of this API |
+| unique index | a rule that the engine holds every item to, in the commit of its write: multikey, compound, sparse, partial, with a collation; built while writers go on, and for every API that writes |
+| TTL index on a date | a rule too: documents are removed within seconds of their time, by rows in the order of their times and not by a scan |
 | views, validators, capped collections, users | kept in a container `$mongo` of the database |
 
 SQL, the change feed, TTL, throughput, splits and fault rules work on all of it.
@@ -33,17 +34,20 @@ SQL, the change feed, TTL, throughput, splits and fault rules work on all of it.
 
 | what | how it is here |
 |---|---|
-| transactions | up to 100 documents of one collection (of a sharded one: one value of the shard key), 60 s; reads see what is committed at their time |
-| retryable writes | the reply of the last one of each session is kept in memory |
-| change streams | of a collection, a database or all; resumed for an hour; updates are told by what differs between two versions |
+| transactions | write up to 100 documents of one collection (of a sharded one: one value of the shard key), 60 s; what goes beyond is refused when it is written (263). Reads of any collection of the database see one moment, the one at which it began, and the transaction's own writes. Collections and their indexes may be made, and are seen when it is committed |
+| read concern `snapshot` | `find`, `aggregate`, `distinct`: one moment, which can be read for 5 minutes by its `atClusterTime`; 64 moments at a time |
+| retryable writes | the reply of the last one of each session is kept in memory: behind a restart of the server a write that is sent again is a new one. An insert is then refused as a duplicate, an `$inc` counts twice |
+| change streams | of a collection, a database or all; resumed for 24 hours, over splits and restarts; pre- and post-images of all of them; updates are told by what differs between two versions. What a restart forgets: which of the updates before it replaced a whole document, and the events of `showExpandedEvents` |
 | `renameCollection`, `$out` | copy |
-| TTL on other fields than `_ts` | kept as a description, nothing is deleted by it |
+| TTL | by dates alone, as MongoDB does; a number is none, where Cosmos DB takes it for milliseconds |
+| `system.profile`, `top`, `currentOp` | of this server, in memory: the last 1,000 commands that the profiler was set to write down for a database, figures since the start, commands that are long enough to be listed |
+| `hint` | must name an index; without a sort documents come in its order where the collection has at most 10,000 |
 | `$where`, `$function`, `$accumulator`, `mapReduce` | refused: scripts of clients are not run |
 | write concerns | what is answered is durable; more than one node is refused as MongoDB does |
-| fail points | `failCommand`, `maxTimeAlwaysTimeOut` and `onPrimaryTransactionalWrite`, for tests of drivers, over loopback |
+| fail points | `failCommand`, `failGetMoreAfterCursorCheckout`, `maxTimeAlwaysTimeOut` and `onPrimaryTransactionalWrite`, for tests of drivers, over loopback |
 
 Limits: messages 48 MB, 100,000 writes in a command, 10,000 cursors (10 minutes idle), 100,000 sessions (30 minutes), 256 MB of memory for one command or cursor,
-and `--request-timeout`.
+100 MB for one blocking stage (292 beyond), and `--request-timeout`.
 
 ";
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use orrery_engine::{
-    Container, ContainerDefinition, Database, KeyKinds, Kind, Operation, PageRequest, Ref, Scope, Throughput,
-    Write, block_on,
+    Container, ContainerDefinition, Database, ItemRules, KeyKinds, Kind, LARGE_ITEM_BYTES_MAX, Operation,
+    PageRequest, Ref, Scope, Throughput, Write, block_on,
 };
 use orrery_model::{DocWriter, PartitionKey};
 use orrery_mongo::{Bson, Document, Error, Result, ValueRef, codec, doc, error::code};
@@ -27,7 +27,7 @@ const ENTRIES_MAX: usize = 20_000;
 const DATABASES_MAX: usize = 1_000;
 
 /// How long change streams can be resumed.
-const WATCHED_MINUTES: u32 = 60;
+const WATCHED_MINUTES: u32 = 24 * 60;
 
 const COLLECTION: &str = "c:";
 const USER: &str = "u:";
@@ -55,6 +55,22 @@ impl Index {
             partial: spec.get("partialFilterExpression").and_then(Bson::as_document).cloned(),
             spec: spec.clone(),
         })
+    }
+
+    /// How long after a date of its documents these are removed. `_ts` is the container's own time to live.
+    pub fn expire_after_s(&self) -> Option<i64> {
+        self.key.first().filter(|(path, _)| self.key.len() == 1 && &***path != "_ts")?;
+        match self.spec.get("expireAfterSeconds")? {
+            // What MongoDB makes of it.
+            Bson::Double(value) if value.is_nan() => Some(i64::from(i32::MAX)),
+            Bson::Double(value) => Some(*value as i64),
+            other => other.as_i64(),
+        }
+    }
+
+    /// Whether the engine holds items to it.
+    pub fn is_rule(&self) -> bool {
+        self.unique || self.expire_after_s().is_some()
     }
 
     /// The index that every collection has.
@@ -261,6 +277,8 @@ impl Catalog {
             return Err(exists(&database.name, name));
         }
         let mut definition = serde_json::json!({ "id": container_name(name) });
+        let rules = ItemRules { item_bytes_max: Some(LARGE_ITEM_BYTES_MAX), ..ItemRules::default() };
+        definition["itemRules"] = rules.to_json();
         if let Some(path) = shard_key {
             let path: String =
                 path.split('.').map(|part| format!("/\"{}\"", part.replace('"', "\\\""))).collect();

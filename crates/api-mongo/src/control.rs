@@ -4,7 +4,7 @@
 //! that rows are made in the time of the command that asks for them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use orrery_api::Client;
@@ -17,6 +17,8 @@ pub struct Control {
     /// Microseconds after the origin; the maximum where there is no end.
     ends_us: AtomicU64,
     client: Mutex<Client>,
+    /// Somebody has ended it by `killOp`.
+    killed: AtomicBool,
 }
 
 impl Control {
@@ -25,6 +27,7 @@ impl Control {
             origin: Instant::now(),
             ends_us: AtomicU64::new(u64::MAX),
             client: Mutex::new(Client::Unknown),
+            killed: AtomicBool::new(false),
         })
     }
 
@@ -33,6 +36,14 @@ impl Control {
         let end = self.origin.elapsed().saturating_add(time);
         self.ends_us.store(u64::try_from(end.as_micros()).unwrap_or(u64::MAX), Relaxed);
         *self.client.lock() = client;
+    }
+
+    pub fn kill(&self) {
+        self.killed.store(true, Relaxed);
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Relaxed)
     }
 
     pub fn is_late(&self) -> bool {
@@ -44,7 +55,7 @@ impl Control {
     }
 
     fn is_over(&self) -> bool {
-        self.is_late() || self.client.lock().is_gone()
+        self.is_late() || self.is_killed() || self.client.lock().is_gone()
     }
 
     /// A budget that ends when this does.
@@ -57,6 +68,9 @@ impl Control {
     /// Time that ran out is told as such.
     pub fn explain(&self, error: Error) -> Error {
         match error.code {
+            code::INTERRUPTED if self.is_killed() => {
+                Error::new(code::INTERRUPTED, "operation was interrupted")
+            }
             code::INTERRUPTED if self.is_late() => {
                 Error::new(code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
             }

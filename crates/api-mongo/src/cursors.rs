@@ -45,6 +45,8 @@ pub struct Cursor {
     /// How long a `getMore` without a time of its own waits for rows.
     pub awaits: bool,
     pub user: Option<Arc<str>>,
+    /// The command that opened it had a `maxTimeMS`, which all its batches share.
+    pub timed: bool,
     used: Instant,
     no_timeout: bool,
 }
@@ -61,6 +63,7 @@ impl Cursor {
             transaction: None,
             awaits: false,
             user: None,
+            timed: false,
             used: Instant::now(),
             no_timeout: false,
         }

@@ -3,6 +3,8 @@
 use orrery_engine::{DistributedFailure, Error as EngineError, Kind, QueryFailure};
 use orrery_mongo::{Error, error::code};
 
+use crate::collection::rules::PARALLEL_ARRAYS;
+
 /// The text that applications of Cosmos DB look for a waiting time in.
 pub fn throttled(retry_after_ms: u64) -> Error {
     Error::new(
@@ -28,6 +30,7 @@ pub fn of_engine(error: EngineError) -> Error {
         | Kind::NotModified
         | Kind::SessionAhead
         | Kind::FailedDependency => code::WRITE_CONFLICT,
+        Kind::BadRequest if error.message.starts_with(PARALLEL_ARRAYS) => code::CANNOT_INDEX_PARALLEL_ARRAYS,
         Kind::BadRequest | Kind::PartitionKeyTooShort | Kind::PartitionKeyTooLong => code::BAD_VALUE,
         Kind::PartitionKeyMismatch => {
             return Error::new(

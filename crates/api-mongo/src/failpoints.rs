@@ -38,11 +38,23 @@ pub struct Effect {
     pub labels: Option<Vec<String>>,
     /// The command is run, and this added to its reply.
     pub write_concern_error: Option<Document>,
+    /// It stands for what goes wrong inside of the command: labels are those of such an error.
+    pub inside: bool,
 }
 
 impl FailPoints {
     /// Sets or takes away the fail point.
     pub fn configure(&self, command: &Document) -> Result<()> {
+        self.configure_command(command, None)
+    }
+
+    /// `failGetMoreAfterCursorCheckout`: `getMore` fails while it has its cursor.
+    pub fn configure_get_more(&self, command: &Document) -> Result<()> {
+        self.configure_command(command, Some("getMore"))
+    }
+
+    fn configure_command(&self, command: &Document, only: Option<&str>) -> Result<()> {
+        let inside = only.is_some();
         let data = command.get("data").and_then(Bson::as_document).cloned().unwrap_or_default();
         let (times, skip) = match command.get("mode") {
             Some(Bson::String(mode)) if &**mode == "off" => {
@@ -76,9 +88,10 @@ impl FailPoints {
             error: data.get("errorCode").and_then(Bson::as_i64).and_then(|number| i32::try_from(number).ok()),
             labels: labels.map(|labels| labels.iter().filter_map(Bson::as_str).map(str::to_owned).collect()),
             write_concern_error: data.get("writeConcernError").and_then(Bson::as_document).cloned(),
+            inside,
         };
         *self.command.lock() = Some(FailPoint {
-            commands: commands.iter().filter_map(Bson::as_str).map(str::to_owned).collect(),
+            commands: commands.iter().filter_map(Bson::as_str).chain(only).map(str::to_owned).collect(),
             times,
             skip,
             app_name: data.get("appName").and_then(Bson::as_str).map(str::to_owned),

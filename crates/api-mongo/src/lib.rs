@@ -23,6 +23,8 @@ mod errors;
 mod failpoints;
 #[doc(hidden)]
 pub mod fuzzing;
+mod operations;
+mod recent;
 mod reply;
 mod service;
 mod sessions;
@@ -30,4 +32,4 @@ mod wire;
 
 pub use commands::{Command, TABLE as COMMANDS};
 pub use config::{AuthMode, MongoConfig, ServerVersion};
-pub use service::MongoService;
+pub use service::{MongoService, register_rules};

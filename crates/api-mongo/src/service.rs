@@ -1,8 +1,8 @@
 //! The MongoDB API to the server: a stream api, on a port of its own and, by its first bytes, on the shared one.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,19 +11,28 @@ use orrery_api::{
     Answered, Attendant, ByteStream, Claim, Connection, HttpApi, Lengthy, StreamApi, StreamFuture, Summary,
 };
 use orrery_engine::Account;
+use orrery_mongo::Document;
 use parking_lot::Mutex;
 
 use crate::auth::Authenticator;
 use crate::catalog::Catalog;
 use crate::collection::host::{HOST, host};
+use crate::collection::past::Moments;
+use crate::collection::rules;
+use crate::collection::transaction::Transaction;
 use crate::config::MongoConfig;
 use crate::cursors::Cursors;
 use crate::failpoints::FailPoints;
+use crate::operations::Operations;
+use crate::recent::Recent;
 use crate::sessions::Sessions;
 use crate::{connection, wire};
 
 /// By the numbers of a database and a container.
-type UniqueLocks = HashMap<(u32, u32), Arc<Mutex<()>>>;
+type IndexLocks = HashMap<(u32, u32), Arc<Mutex<()>>>;
+
+/// By database and collection: the transaction that has made it.
+type Hidden = HashMap<(String, String), Weak<Mutex<Transaction>>>;
 
 /// What every connection uses.
 pub struct Core {
@@ -35,15 +44,20 @@ pub struct Core {
     pub cursors: Cursors,
     pub sessions: Sessions,
     pub fail_points: FailPoints,
+    pub operations: Operations,
     pub clock: Clock,
-    /// One for each container whose unique indexes are checked before a write.
-    pub unique_locks: Mutex<UniqueLocks>,
+    /// One for each container whose indexes change.
+    pub index_locks: Mutex<IndexLocks>,
     pub started: Instant,
     pub counts: Counts,
     /// Somebody has opened a change stream: new containers keep what these need.
     pub watched: AtomicBool,
-    /// Writes of late that replaced a whole document, which change streams tell from updates.
-    pub replaced: Mutex<VecDeque<(u32, u32, u64)>>,
+    /// What change streams want to know beside the feed.
+    pub recent: Recent,
+    /// Moments that sessions read.
+    pub moments: Moments,
+    /// Collections that transactions under way have made.
+    pub hidden: Mutex<Hidden>,
 }
 
 /// How often what was asked, for `serverStatus`.
@@ -114,6 +128,13 @@ impl Core {
         id
     }
 
+    /// Tells change streams of a change of a collection.
+    pub fn changed(&self, database: &str, collection: &str, kind: &'static str, description: Document) {
+        if self.watched.load(Relaxed) {
+            self.recent.changed(database, collection, kind, description, self.account.env().now_s());
+        }
+    }
+
     pub fn random_u64(&self) -> u64 {
         self.account.env().random_u64()
     }
@@ -122,11 +143,23 @@ impl Core {
 /// The MongoDB API for one account.
 pub struct MongoService(Arc<Core>);
 
+/// Lets an account read the rules of this api: everybody who opens one with collections needs them.
+pub fn register_rules(account: &Account) {
+    account.set_rule_host(rules::HOST, Arc::new(rules::IndexRules));
+}
+
 impl MongoService {
     pub fn new(account: Arc<Account>, config: MongoConfig, lengthy: Lengthy) -> MongoService {
         let host = host(config.memory.clone(), config.memory_bytes);
         account.set_query_host(HOST, Arc::new(host));
+        register_rules(&account);
         let authenticator = Authenticator::new(&config, account.env().random_u64());
+        // Streams that are resumed behind a restart follow what has been written until they come.
+        let watched = account
+            .databases()
+            .iter()
+            .flat_map(|database| database.containers())
+            .any(|one| one.keeps_versions());
         MongoService(Arc::new(Core {
             account,
             config,
@@ -136,12 +169,15 @@ impl MongoService {
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             fail_points: FailPoints::default(),
+            operations: Operations::default(),
             clock: Clock::default(),
-            unique_locks: Mutex::default(),
+            index_locks: Mutex::default(),
             started: Instant::now(),
             counts: Counts::default(),
-            watched: AtomicBool::new(false),
-            replaced: Mutex::default(),
+            watched: AtomicBool::new(watched),
+            recent: Recent::default(),
+            moments: Moments::default(),
+            hidden: Mutex::default(),
         }))
     }
 }

@@ -115,8 +115,11 @@ pub fn open(path: &Path) -> Result<Arc<Account>> {
     {
         return Err(anyhow!("the catalog is lost: what databases and containers there were is not known"));
     }
-    Account::open_idle(store, EngineConfig::default(), Arc::new(SystemEnv::new()))
-        .map_err(|error| anyhow!("the catalog: {}", cause(&error)))
+    let account = Account::open_idle(store, EngineConfig::default(), Arc::new(SystemEnv::new()))
+        .map_err(|error| anyhow!("the catalog: {}", cause(&error)))?;
+    // Rows of the rules of apis are compared too.
+    orrery_server::service::register_rules(&account);
+    Ok(account)
 }
 
 pub fn cause(error: &orrery_engine::Error) -> String {

@@ -9,6 +9,7 @@
 //! - `order`: MongoDB's order and equality of values; `collation` that of texts. `ext_json`: values as JSON text.
 //! - `filter`, `projection`, `update`, `sort`: what commands on single documents mean.
 //! - `expression/`, `pipeline/`: aggregation.
+//! - `index_keys`: the keys that a document has in an index.
 //! - `error`: codes and texts as drivers know them.
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod ext_json;
 pub mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod index_keys;
 #[doc(hidden)]
 pub mod memory;
 pub mod order;

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use orrery_api::{Either, StreamApi};
 use orrery_api_gremlin::{GremlinConfig, GremlinService};
+pub use orrery_api_mongo::register_rules;
 use orrery_api_mongo::{MongoConfig, MongoService};
 use orrery_api_nosql::{
     AccountKeys, CLOCK_SKEW_S_DEFAULT, DirectApi, OPERATIONS, Recorder, ScriptLimits, Service, ServiceConfig,

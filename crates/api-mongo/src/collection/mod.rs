@@ -9,8 +9,10 @@ pub mod host;
 pub mod id_text;
 mod item_form;
 mod lowering;
-mod read;
+pub mod past;
+pub mod read;
 pub mod rows;
+pub mod rules;
 mod scan;
 mod statement;
 pub mod transaction;
@@ -54,6 +56,8 @@ pub struct Scope {
     pub core: Arc<Core>,
     pub spent: Arc<Spent>,
     pub transaction: Option<(SessionId, Arc<Mutex<Transaction>>)>,
+    /// Collections are read as they were at this moment.
+    pub moment: Option<Arc<past::Moment>>,
 }
 
 /// A collection that exists.

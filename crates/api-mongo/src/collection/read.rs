@@ -2,16 +2,18 @@
 //! between.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use orrery_engine::{Kind, ReadOptions, Scope as Reach, block_on};
+use orrery_engine::{HeldContainer, Kind, ReadOptions, Scope as Reach, block_on};
 use orrery_model::{DocWriter, KeyComponent, PartitionKey, Raw};
 use orrery_mongo::filter::{Condition, Filter, Matched, Test};
 use orrery_mongo::pipeline::{Row, Rows};
 use orrery_mongo::{Bson, Context, Result, ValueRef, codec};
 
 use super::item_form::Found;
-use super::scan::Pages;
+use super::past::{self, Past};
+use super::scan::{Explained, Pages};
 use super::{Collection, Scope, id_text, lowering, statement};
 use crate::errors::of_engine;
 
@@ -26,7 +28,10 @@ pub struct Finding {
     /// What a transaction has written: replaced, new (`Some`), or deleted.
     overlay: BTreeMap<String, Option<Bytes>>,
     seen: HashSet<String>,
-    added: Option<std::vec::IntoIter<Bytes>>,
+    added: Option<std::vec::IntoIter<Found>>,
+    /// It is read as it was.
+    past: Option<Past>,
+    collection: Collection,
 }
 
 enum Source {
@@ -49,6 +54,8 @@ impl Collection {
             .map(|(_, open)| open.lock().overlay(&self.container))
             .unwrap_or_default();
         let reach = self.reach(filter);
+        let held = self.held(scope)?;
+        let mut past = held.map(Past::new);
         let source = match self.ids(filter) {
             Some(ids) if ids.len() <= 2 && reach.is_some() => {
                 let key = reach.unwrap_or_default();
@@ -56,6 +63,8 @@ impl Collection {
                 for id in ids {
                     found.extend(self.read(scope, &key, &id)?);
                 }
+                // Each was read as it was.
+                past = None;
                 Source::Points(found.into_iter())
             }
             ids => {
@@ -91,13 +100,26 @@ impl Collection {
             overlay,
             seen: HashSet::new(),
             added: None,
+            past,
+            collection: self.clone(),
         })
     }
 
-    /// One item, as it is in the container.
+    /// The collection as it was, where the command reads it so.
+    fn held(&self, scope: &Scope) -> Result<Option<Arc<HeldContainer>>> {
+        match &scope.moment {
+            Some(moment) => moment.of(&self.container),
+            None => Ok(None),
+        }
+    }
+
+    /// One item, as it is in the container, or was.
     pub fn read(&self, scope: &Scope, key: &PartitionKey, id: &str) -> Result<Option<Found>> {
         if id.is_empty() {
             return Ok(None);
+        }
+        if let Some(held) = self.held(scope)? {
+            return past::read(&held, key, id);
         }
         match block_on(self.container.read_item(key, id, &ReadOptions::default())) {
             Ok(reply) => {
@@ -160,7 +182,26 @@ impl Collection {
     }
 }
 
+/// How documents are found.
+pub enum Way {
+    /// By their ids, one read each.
+    ById,
+    /// By a statement over the container, in its own words and those of the partitions.
+    Statement { text: String, explained: Explained },
+}
+
 impl Finding {
+    /// How the documents are found; the first of them are looked for.
+    pub fn explain(&mut self) -> Result<Way> {
+        match &mut self.source {
+            Source::Points(_) => Ok(Way::ById),
+            Source::Pages(pages) => {
+                let text = pages.text();
+                Ok(Way::Statement { text, explained: pages.explain()? })
+            }
+        }
+    }
+
     pub fn next_found(&mut self) -> Result<Option<(Found, Matched)>> {
         loop {
             let Some(found) = self.next_unfiltered()? else { return Ok(None) };
@@ -179,34 +220,63 @@ impl Finding {
     fn next_unfiltered(&mut self) -> Result<Option<Found>> {
         loop {
             if let Some(added) = &mut self.added {
-                return Ok(added.next().map(|document| Found { document, etag: String::new() }));
+                return Ok(added.next());
             }
             let next = match &mut self.source {
                 Source::Points(found) => found.next(),
                 Source::Pages(pages) => pages.next()?,
             };
             let Some(found) = next else {
-                let seen = std::mem::take(&mut self.seen);
-                let new = std::mem::take(&mut self.overlay).into_iter();
-                let new = new.filter(|(id, _)| !seen.contains(id)).filter_map(|(_, document)| document);
-                self.added = Some(new.collect::<Vec<_>>().into_iter());
+                self.added = Some(self.rest()?.into_iter());
                 continue;
             };
-            if self.overlay.is_empty() {
+            if self.overlay.is_empty() && self.past.is_none() {
                 return Ok(Some(found));
             }
-            let id = Raw::document(&found.document).ok().and_then(|raw| raw.get("id")).and_then(Raw::as_str);
-            match id.map(|id| (id, self.overlay.get(id))) {
-                Some((id, Some(own))) => {
-                    let own = own.clone();
-                    self.seen.insert(id.to_owned());
-                    if let Some(document) = own {
-                        return Ok(Some(Found { document, etag: found.etag }));
+            let (key, id) = self.collection.place_of(&found)?;
+            // What the transaction has written itself comes before what was there.
+            if let Some(own) = self.overlay.get(&id) {
+                let own = own.clone();
+                self.seen.insert(id);
+                if let Some(document) = own {
+                    return Ok(Some(Found { document, etag: found.etag }));
+                }
+                continue;
+            }
+            match &mut self.past {
+                None => return Ok(Some(found)),
+                Some(past) => {
+                    if let Some(then) = past.of_then(&key, &id, found)? {
+                        return Ok(Some(then));
                     }
                 }
-                _ => return Ok(Some(found)),
             }
         }
+    }
+
+    /// What the source does not have: items as they were, and what the transaction has written.
+    fn rest(&mut self) -> Result<Vec<Found>> {
+        let mut rest = Vec::new();
+        if let Some(past) = &mut self.past {
+            for (id, found) in past.rest()? {
+                self.context.budget.take(found.document.len())?;
+                match self.overlay.get(&id) {
+                    None => rest.push(found),
+                    Some(own) => {
+                        if self.seen.insert(id)
+                            && let Some(document) = own.clone()
+                        {
+                            rest.push(Found { document, etag: found.etag });
+                        }
+                    }
+                }
+            }
+        }
+        let seen = std::mem::take(&mut self.seen);
+        let new = std::mem::take(&mut self.overlay).into_iter();
+        let new = new.filter(|(id, _)| !seen.contains(id)).filter_map(|(_, document)| document);
+        rest.extend(new.map(|document| Found { document, etag: String::new() }));
+        Ok(rest)
     }
 }
 

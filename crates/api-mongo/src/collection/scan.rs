@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use orrery_budget::Budget;
 use orrery_engine::{
-    Container, DistributedFailure, DistributedPosition, DistributedQuery, QueryOptions, Resuming, Scope,
-    StatementSource,
+    Container, DistributedFailure, DistributedPosition, DistributedQuery, IndexUse, QueryOptions, Resuming,
+    Scope, StatementSource,
 };
 use orrery_mongo::Result;
 use orrery_query::merge::{Merged, PageSize};
@@ -23,6 +23,14 @@ const FIRST_PAGE_ROWS: usize = 128;
 const PAGE_ROWS_MAX: usize = 2_000;
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// How a page was made.
+#[derive(Debug, Default)]
+pub struct Explained {
+    pub indexes: IndexUse,
+    /// By range, in the words of its partition.
+    pub partitions: Vec<(u32, String)>,
+}
+
 pub struct Pages {
     container: Arc<Container>,
     scope: Scope,
@@ -33,6 +41,8 @@ pub struct Pages {
     rows: VecDeque<Bytes>,
     budget: Budget,
     spent: Arc<Spent>,
+    /// Somebody wants to know how the page is made.
+    explained: Option<Explained>,
 }
 
 impl Pages {
@@ -47,7 +57,18 @@ impl Pages {
         let page_rows = wanted.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(FIRST_PAGE_ROWS);
         let page_rows = page_rows.clamp(1, PAGE_ROWS_MAX);
         let rows = VecDeque::new();
-        Pages { container, scope, statement, position: None, begun: false, page_rows, rows, budget, spent }
+        Pages {
+            container,
+            scope,
+            statement,
+            position: None,
+            begun: false,
+            page_rows,
+            rows,
+            budget,
+            spent,
+            explained: None,
+        }
     }
 
     pub fn next(&mut self) -> Result<Option<Found>> {
@@ -67,27 +88,47 @@ impl Pages {
         }
     }
 
+    /// The statement as text.
+    pub fn text(&self) -> String {
+        self.statement.query.to_string()
+    }
+
+    /// Makes the first page and tells how that was done.
+    pub fn explain(&mut self) -> Result<Explained> {
+        self.explained = Some(Explained::default());
+        self.fetch().map_err(of_query)?;
+        Ok(self.explained.take().unwrap_or_default())
+    }
+
     fn fetch(&mut self) -> std::result::Result<(), DistributedFailure> {
         let position = self.position.take();
         self.begun = true;
         let (container, budget, statement, scope) =
             (&self.container, &self.budget, &self.statement, &self.scope);
         let rows = self.page_rows;
+        let explains = self.explained.is_some();
         let read = || {
             let shares = container.shares_of(scope)?;
             let source = StatementSource::of_tree(&statement.query);
             let mut options = QueryOptions::new(budget, &SYSTEM, &ItemForm, source);
             options.page_bytes = PAGE_BYTES_MAX;
+            options.explained = explains;
             let mut query = DistributedQuery::new(container, shares, options);
             let resuming = Resuming { skips: false, sorts: false };
             let start = position.clone().map(|position| query.go_on(position, resuming)).transpose()?;
             let merged = Merged::new(&statement.plan);
             let (rows, next) = query.page(&merged, start, PageSize { rows, bytes: PAGE_BYTES_MAX })?;
             let next = next.map(|next| query.distributed_position(&next));
-            Ok((rows, next, query.charge_ru()))
+            let insight = explains.then(|| {
+                let insight = query.insight();
+                Explained { indexes: insight.indexes.clone(), partitions: insight.explained.clone() }
+            });
+            Ok((rows, next, query.charge_ru(), insight))
         };
-        let (found, next, charge_ru) = container.routed(scope, DistributedFailure::is_range_gone, read)?;
+        let (found, next, charge_ru, insight) =
+            container.routed(scope, DistributedFailure::is_range_gone, read)?;
         self.spent.add(charge_ru);
+        self.explained = insight;
         self.position = next;
         self.page_rows = (self.page_rows * 4).clamp(FIRST_PAGE_ROWS, PAGE_ROWS_MAX);
         // All rows lie in one piece of memory, of which each is a part.

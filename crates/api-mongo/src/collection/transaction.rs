@@ -10,7 +10,8 @@ use orrery_engine::{BATCH_OPERATIONS_MAX, Container, Kind, Operation, Write, blo
 use orrery_model::PartitionKey;
 use orrery_mongo::{Error, Result, error::code};
 
-use super::Spent;
+use super::Scope;
+use super::past::Moment;
 use crate::errors::of_engine;
 use crate::sessions::conflict;
 
@@ -18,6 +19,10 @@ pub struct Transaction {
     pub began: Instant,
     target: Option<(Arc<Container>, PartitionKey)>,
     writes: BTreeMap<String, Staged>,
+    /// Collections that it has made: others do not see them before its end, and they are gone if it fails.
+    pub created: Vec<(String, String)>,
+    /// What its reads see beside its own writes.
+    pub moment: Option<Arc<Moment>>,
 }
 
 struct Staged {
@@ -36,7 +41,13 @@ pub enum Present {
 
 impl Transaction {
     pub fn new() -> Transaction {
-        Transaction { began: Instant::now(), target: None, writes: BTreeMap::new() }
+        Transaction {
+            began: Instant::now(),
+            target: None,
+            writes: BTreeMap::new(),
+            created: Vec::new(),
+            moment: None,
+        }
     }
 
     /// What the transaction has written in a container.
@@ -91,7 +102,7 @@ impl Transaction {
     }
 
     /// Writes all of it or nothing.
-    pub fn commit(&mut self, spent: &Spent) -> Result<()> {
+    pub fn commit(&mut self, scope: &Scope) -> Result<()> {
         let Some((container, key)) = self.target.take() else { return Ok(()) };
         let mut operations = Vec::with_capacity(self.writes.len());
         for (id, staged) in std::mem::take(&mut self.writes) {
@@ -108,8 +119,17 @@ impl Transaction {
         if operations.is_empty() {
             return Ok(());
         }
-        let reply = block_on(container.write_batch(&key, operations)).map_err(of_engine)?;
-        spent.add(reply.charge_ru);
+        let watched = scope.core.watched.load(std::sync::atomic::Ordering::Relaxed);
+        if watched {
+            scope.core.recent.begin();
+        }
+        let written = block_on(container.write_batch(&key, operations));
+        if watched {
+            let place = |lsn: u64| (container.database().number, container.number(), lsn);
+            scope.core.recent.end(written.iter().map(|reply| (place(reply.at.lsn), false)));
+        }
+        let reply = written.map_err(of_engine)?;
+        scope.spent.add(reply.charge_ru);
         if reply.committed {
             return Ok(());
         }

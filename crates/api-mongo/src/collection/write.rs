@@ -22,6 +22,8 @@ pub enum Refusal {
     Stale,
     /// A document with this id is there.
     Exists,
+    /// Another document has its key in a unique index.
+    Taken,
     Other(Error),
 }
 
@@ -36,6 +38,7 @@ impl Refusal {
         match error.kind {
             Kind::PreconditionFailed | Kind::NotFound => Refusal::Stale,
             Kind::AlreadyExists => Refusal::Exists,
+            Kind::UniqueKeyViolated => Refusal::Taken,
             _ => Refusal::Other(of_engine(error)),
         }
     }
@@ -65,12 +68,14 @@ impl Collection {
         }
         let whole = matches!(change, Change::Replace(_));
         let write = write_of(id, change, etag);
-        match block_on(self.container.write_item(key, write)) {
+        let watched = self.begin(scope);
+        let written = block_on(self.container.write_item(key, write));
+        if watched {
+            self.end(scope, written.iter().map(|reply| (reply.at.item_lsn, whole)));
+        }
+        match written {
             Ok(reply) => {
                 scope.spent.add(reply.charge_ru);
-                if whole && scope.core.watched.load(std::sync::atomic::Ordering::Relaxed) {
-                    self.note_replaced(scope, reply.at.item_lsn);
-                }
                 scope.core.clock.tick(scope.core.account.env().now_s());
                 Ok(())
             }
@@ -95,6 +100,8 @@ impl Collection {
         }
         let mut results = Vec::with_capacity(changes.len());
         let mut changes = changes.into_iter();
+        let watched = self.begin(scope);
+        let mut commits = Vec::new();
         loop {
             let begun: Vec<_> = changes
                 .by_ref()
@@ -110,6 +117,9 @@ impl Collection {
                 results.push(match block_on(written) {
                     Ok(reply) => {
                         scope.spent.add(reply.charge_ru);
+                        if watched {
+                            commits.push((reply.at.item_lsn, false));
+                        }
                         Ok(())
                     }
                     Err(error) => {
@@ -118,6 +128,9 @@ impl Collection {
                     }
                 });
             }
+        }
+        if watched {
+            self.end(scope, commits);
         }
         scope.core.clock.tick(scope.core.account.env().now_s());
         results
@@ -157,14 +170,19 @@ impl Collection {
         Ok(())
     }
 
-    /// Remembers a replacement for change streams, for a while.
-    fn note_replaced(&self, scope: &Scope, lsn: u64) {
-        const REPLACED_MAX: usize = 10_000;
-        let mut replaced = scope.core.replaced.lock();
-        if replaced.len() >= REPLACED_MAX {
-            replaced.pop_front();
+    /// Where somebody follows changes: says that writes begin.
+    fn begin(&self, scope: &Scope) -> bool {
+        let watched = scope.core.watched.load(std::sync::atomic::Ordering::Relaxed);
+        if watched {
+            scope.core.recent.begin();
         }
-        replaced.push_back((self.container.database().number, self.container.number(), lsn));
+        watched
+    }
+
+    /// They have ended with these commits, of which some replaced whole documents.
+    fn end(&self, scope: &Scope, commits: impl IntoIterator<Item = (u64, bool)>) {
+        let (database, container) = (self.container.database().number, self.container.number());
+        scope.core.recent.end(commits.into_iter().map(|(lsn, whole)| ((database, container, lsn), whole)));
     }
 
     /// Inserts items; the results are in their order, and stop at the first failure if that is asked for.
@@ -196,7 +214,12 @@ impl Collection {
                 operations.push((key, Write::new(Operation::Create { id, document })));
             }
             let again = operations.clone();
-            match block_on(self.container.write_bulk(range, operations, !ordered)) {
+            let watched = self.begin(scope);
+            let written = block_on(self.container.write_bulk(range, operations, !ordered));
+            if watched {
+                self.end(scope, written.iter().map(|reply| (reply.at.lsn, false)));
+            }
+            match written {
                 Ok(reply) => {
                     scope.spent.add(reply.charge_ru);
                     for result in reply.results {

@@ -26,7 +26,7 @@ pub fn bulk_write(call: &mut Call<'_>) -> Result<Reply> {
     let ops = options::array(body, "ops")?.unwrap_or_default();
     check_count(ops.len())?;
     let namespaces = options::array(body, "nsInfo")?.unwrap_or_default();
-    let ordered = options::flag(body, "ordered", true)?;
+    let ordered = options::boolean(body, "ordered", true)?;
     let errors_only = options::flag(body, "errorsOnly", false)?;
     let checked = !options::flag(body, "bypassDocumentValidation", false)?;
     let mut sums = Sums::default();
@@ -46,6 +46,7 @@ pub fn bulk_write(call: &mut Call<'_>) -> Result<Reply> {
         })?;
         let (database, name) = (database.to_owned(), name.to_owned());
         let mut inner = Call {
+            moment: None,
             core: call.core,
             client: &mut *call.client,
             command: call.command,

@@ -15,14 +15,17 @@ use orrery_engine::{
 };
 use orrery_mongo::pipeline::{Env, ListRows, Pipeline, Row};
 use orrery_mongo::{Bson, Context, Document, Error, Result, ValueRef, codec, doc, error::code, order};
-use serde_json::{Value, json};
 
 use super::collections::Store;
 use super::cursor::{self, Opening};
+use super::databases::uuid_of;
+use super::difference::difference;
+use super::resume_token::Positions;
 use super::{Call, options};
 use crate::catalog::{collection_name, watched_policy};
 use crate::cursors::{Source, Tail};
 use crate::errors::of_engine;
+use crate::recent::{CollectionChange, Written};
 use crate::reply::Reply;
 use crate::service::Core;
 
@@ -30,8 +33,6 @@ use crate::service::Core;
 const PAGE_CHANGES: usize = 200;
 /// How often it is looked for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Longest token.
-const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// The argument of a `$changeStream` at the beginning of a pipeline.
 pub fn asked(stages: &[Bson]) -> Option<&Bson> {
@@ -70,51 +71,16 @@ enum BeforeChange {
     Required,
 }
 
-/// Where a stream is: for each container, by its numbers, the commits that it has seen of each range, and how many
-/// changes it has seen of the next.
-#[derive(Clone, Debug, Default)]
-struct Positions(BTreeMap<(u32, u32), BTreeMap<u32, (u64, u32)>>);
-
-impl Positions {
-    fn token(&self) -> Document {
-        let all: Vec<Value> = (self.0.iter())
-            .map(|((database, container), ranges)| {
-                let ranges: Vec<Value> =
-                    ranges.iter().map(|(range, (lsn, told))| json!([range, lsn, told])).collect();
-                json!([database, container, ranges])
-            })
-            .collect();
-        let text: String = json!(all).to_string().bytes().map(|byte| format!("{byte:02X}")).collect();
-        doc! { "_data" => text }
-    }
-
-    fn of_token(token: &Document) -> Option<Positions> {
-        let text = token.get("_data")?.as_str()?;
-        if text.len() > TOKEN_BYTES_MAX || !text.len().is_multiple_of(2) || !text.is_ascii() {
-            return None;
-        }
-        let bytes: Vec<u8> = (0..text.len())
-            .step_by(2)
-            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-            .collect::<Option<_>>()?;
-        let all: Value = serde_json::from_slice(&bytes).ok()?;
-        let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
-        let mut positions = Positions::default();
-        for one in all.as_array()? {
-            let key = (number(one.get(0)?)?, number(one.get(1)?)?);
-            let ranges = positions.0.entry(key).or_default();
-            for range in one.get(2)?.as_array()? {
-                ranges.insert(number(range.get(0)?)?, (range.get(1)?.as_u64()?, number(range.get(2)?)?));
-            }
-        }
-        Some(positions)
-    }
-}
-
 struct Stream {
     core: Arc<Core>,
     watched: Watched,
     positions: Positions,
+    /// Changes of collections are told too, up to this one.
+    expanded: bool,
+    changes: u64,
+    /// Where changes of collections stood when it was opened.
+    opened: u64,
+    moments: usize,
     /// What was there when the stream was last looked at.
     known: HashMap<(u32, u32), (String, String, Arc<Container>)>,
     from_start: bool,
@@ -211,8 +177,16 @@ pub fn open(
         })?),
         None => None,
     };
+    if positions.as_ref().is_some_and(|positions| positions.1) && argument.contains("resumeAfter") {
+        return Err(Error::new(
+            code::INVALID_RESUME_TOKEN,
+            "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.",
+        ));
+    }
+    let expanded = options::flag(argument, "showExpandedEvents", false)?;
     let core = call.core.clone();
     core.watched.store(true, Relaxed);
+    let changes = core.recent.now();
     let collection = match &watched {
         Watched::Collection(_, name) => name.clone(),
         _ => "$cmd.aggregate".to_owned(),
@@ -227,7 +201,11 @@ pub fn open(
     let mut stream = Stream {
         core,
         watched,
-        positions: positions.unwrap_or_default(),
+        positions: Positions(positions.map(|positions| positions.0).unwrap_or_default(), false),
+        expanded,
+        changes,
+        opened: changes,
+        moments: 0,
         known: HashMap::new(),
         from_start: false,
         since_s: since,
@@ -298,6 +276,9 @@ impl Stream {
     }
 
     fn look(&mut self) -> Result<()> {
+        /// Milliseconds that writers are given to say what they did.
+        const MOMENTS_MAX: usize = 20;
+        self.moments = MOMENTS_MAX;
         for (database, name, container) in self.containers() {
             let key = (container.database().number, container.number());
             if !self.known.contains_key(&key) {
@@ -309,23 +290,42 @@ impl Stream {
         }
         let mut keys: Vec<(u32, u32)> = self.known.keys().copied().collect();
         keys.sort_unstable();
-        let mut found = Vec::new();
+        let mut found: Vec<Told> = Vec::new();
+        let mut gone = Vec::new();
         for key in keys {
             let Some((database, name, container)) = self.known.get(&key).cloned() else { continue };
             if container.core().is_deleted() {
                 self.known.remove(&key);
                 self.positions.0.remove(&key);
-                self.dropped(&database, &name)?;
+                gone.push((database, name));
                 continue;
             }
             for range in container.ranges() {
-                found.extend(self.read(key, range.id, &container, &database, &name)?);
+                let mut read = self.read(key, range.id, &container, &database, &name)?;
+                for change in &mut read {
+                    change.written = self.written((key.0, key.1, change.version.lsn));
+                }
+                found.extend(read.into_iter().map(|change| Told::Version(Box::new(change))));
             }
         }
-        // By their time; within one second in the order in which they were found.
-        found.sort_by_key(|change: &Change| change.version.ts);
-        for change in found {
-            self.tell(change)?;
+        if self.expanded {
+            let changes = self.core.recent.changes_after(self.changes);
+            self.changes = changes.last().map_or(self.changes, |last| last.order);
+            let ours = |change: &CollectionChange| {
+                change.kind != "rename" && self.watched.covers(&change.database, &change.collection)
+            };
+            found.extend(changes.into_iter().filter(ours).map(Told::Collection));
+        }
+        // By their time; within one second in the order in which they were made, as far as that is known.
+        found.sort_by_key(Told::place);
+        for told in found {
+            match told {
+                Told::Version(change) => self.tell(*change)?,
+                Told::Collection(change) => self.tell_collection(change)?,
+            }
+        }
+        for (database, name) in gone {
+            self.dropped(&database, &name)?;
         }
         Ok(())
     }
@@ -401,6 +401,7 @@ impl Stream {
                 name: name.to_owned(),
                 container: container.clone(),
                 at: (version.lsn.saturating_sub(1), in_commit.1),
+                written: None,
                 version: *Box::new(version),
             });
         }
@@ -415,6 +416,32 @@ impl Stream {
             places.insert(range, (last.version.lsn, 0));
         }
         Ok(changes)
+    }
+
+    /// What is known of a write. Whoever has just made it is given a moment to say so.
+    fn written(&mut self, place: (u32, u32, u64)) -> Option<Written> {
+        loop {
+            match self.core.recent.written(place) {
+                (None, true) if self.moments > 0 => {
+                    self.moments -= 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                (known, _) => return known,
+            }
+        }
+    }
+
+    fn tell_collection(&mut self, change: CollectionChange) -> Result<()> {
+        let token = self.positions.token();
+        let event = doc! {
+            "_id" => token.clone(),
+            "operationType" => change.kind,
+            "clusterTime" => Bson::Timestamp { seconds: change.seconds, increment: (change.order & 0x7FFF_FFFF) as u32 },
+            "wallTime" => Bson::Date(i64::from(change.seconds) * 1000),
+            "ns" => doc! { "db" => change.database, "coll" => change.collection },
+            "operationDescription" => change.description,
+        };
+        self.through_stages(event, token)
     }
 
     fn tell(&mut self, change: Change) -> Result<()> {
@@ -462,7 +489,7 @@ impl Stream {
     }
 
     fn event(&self, change: Change) -> Result<Option<Document>> {
-        let Change { version, database, name, container, .. } = change;
+        let Change { version, database, name, container, written, .. } = change;
         let shown = |item: &orrery_engine::Item| codec::item(&item.document).map(ValueRef::to_document);
         let current = version.current.as_ref().map(shown).transpose()?;
         let previous = version.previous.as_ref().map(shown).transpose()?;
@@ -476,13 +503,12 @@ impl Stream {
             document_key.push(path.as_str(), value.to_bson());
         }
         document_key.push("_id", any.get("_id").cloned().unwrap_or(Bson::Null));
-        let place = (container.database().number, container.number(), version.lsn);
         let kind = match version.kind {
             ChangeKind::Create => "insert",
             ChangeKind::Delete | ChangeKind::Expire => "delete",
             _ if current.is_none() => "delete",
             _ if version.previous_lsn == 0 => "insert",
-            _ if self.core.replaced.lock().contains(&place) => "replace",
+            _ if written.is_some_and(|written| written.whole) => "replace",
             _ => "update",
         };
         let seconds = version.ts;
@@ -514,15 +540,15 @@ impl Stream {
             event.push("fullDocument", looked_up.map_or(Bson::Null, Bson::Document));
         }
         event.push("ns", doc! { "db" => database, "coll" => name });
+        if self.expanded {
+            event.push("collectionUUID", uuid_of(&container));
+        }
         event.push("documentKey", document_key);
         if kind == "update" {
-            event.push(
-                "updateDescription",
-                difference(
-                    previous.as_ref().unwrap_or(&Document::new()),
-                    current.as_ref().unwrap_or(&Document::new()),
-                ),
-            );
+            let nothing = Document::new();
+            let (before, after) =
+                (previous.as_ref().unwrap_or(&nothing), current.as_ref().unwrap_or(&nothing));
+            event.push("updateDescription", difference(before, after, self.expanded));
         }
         if self.before != BeforeChange::Off && kind != "insert" {
             match previous {
@@ -541,13 +567,26 @@ impl Stream {
         let (seconds, increment) = self.core.cluster_time();
         let time = Bson::Timestamp { seconds, increment };
         let token = self.positions.token();
-        let event = doc! {
+        let changes = self.core.recent.changes_after(0);
+        let renamed = changes.into_iter().rev().find(|change| {
+            change.kind == "rename"
+                && change.database == database
+                && change.collection == name
+                && change.order > self.opened
+        });
+        let mut event = doc! {
             "_id" => token.clone(),
-            "operationType" => "drop",
+            "operationType" => if renamed.is_some() { "rename" } else { "drop" },
             "clusterTime" => time.clone(),
             "wallTime" => Bson::Date(self.core.now_ms()),
             "ns" => doc! { "db" => database, "coll" => name },
         };
+        if let Some(renamed) = renamed {
+            event.push("to", renamed.description.get("to").cloned().unwrap_or(Bson::Null));
+            if self.expanded {
+                event.push("operationDescription", renamed.description);
+            }
+        }
         self.through_stages(event, token.clone())?;
         let gone = match &self.watched {
             Watched::Collection(..) => true,
@@ -562,11 +601,27 @@ impl Stream {
                 let event = doc! { "_id" => token.clone(), "operationType" => "dropDatabase", "clusterTime" => time.clone(), "wallTime" => Bson::Date(self.core.now_ms()), "ns" => doc! { "db" => database.as_str() } };
                 self.through_stages(event, token.clone())?;
             }
+            let token = Positions(self.positions.0.clone(), true).token();
             let event = doc! { "_id" => token.clone(), "operationType" => "invalidate", "clusterTime" => time, "wallTime" => Bson::Date(self.core.now_ms()) };
             self.through_stages(event, token)?;
             self.invalidated = true;
         }
         Ok(())
+    }
+}
+
+/// What is told: a version of an item, or a change of a collection.
+enum Told {
+    Version(Box<Change>),
+    Collection(CollectionChange),
+}
+
+impl Told {
+    fn place(&self) -> (u32, u64) {
+        match self {
+            Told::Version(change) => (change.version.ts, change.written.map_or(0, |written| written.order)),
+            Told::Collection(change) => (change.seconds, change.order),
+        }
     }
 }
 
@@ -579,49 +634,13 @@ struct Change {
     container: Arc<Container>,
     /// The position behind it: the commit before its own, and how many of its own are told.
     at: (u64, u32),
+    written: Option<Written>,
     version: ItemVersion,
 }
 
 fn positions_now(container: &Container) -> BTreeMap<u32, (u64, u32)> {
     let place = |range: u32| container.position_for(range, &[]).map(|position| position.lsn).unwrap_or(0);
     container.ranges().iter().map(|range| (range.id, (place(range.id), 0))).collect()
-}
-
-/// What an update did: fields that are new or others, and fields that have gone, by their paths.
-fn difference(old: &Document, new: &Document) -> Document {
-    let (mut set, mut gone) = (Document::new(), Vec::new());
-    compare(old, new, "", &mut set, &mut gone);
-    doc! { "updatedFields" => set, "removedFields" => Bson::array(gone), "truncatedArrays" => Bson::array(Vec::new()) }
-}
-
-fn compare(old: &Document, new: &Document, prefix: &str, set: &mut Document, gone: &mut Vec<Bson>) {
-    for (name, value) in new.iter() {
-        let path = format!("{prefix}{name}");
-        match (old.get(name), value) {
-            (Some(Bson::Document(before)), Bson::Document(after)) => {
-                compare(before, after, &format!("{path}."), set, gone)
-            }
-            (Some(Bson::Array(before)), Bson::Array(after))
-                if before.len() <= after.len() && !before.is_empty() =>
-            {
-                for (at, element) in after.iter().enumerate() {
-                    let same = before.get(at).is_some_and(|known| same(known, element));
-                    if !same {
-                        set.push(format!("{path}.{at}"), element.clone());
-                    }
-                }
-            }
-            (Some(before), after) if same(before, after) => {}
-            (_, after) => set.push(path, after.clone()),
-        }
-    }
-    for (name, _) in old.iter().filter(|(name, _)| !new.contains(name)) {
-        gone.push(format!("{prefix}{name}").into());
-    }
-}
-
-fn same(one: &Bson, other: &Bson) -> bool {
-    one.kind() == other.kind() && order::equal(one.into(), other.into(), None)
 }
 
 impl Tail for Stream {

@@ -55,8 +55,27 @@ impl Store {
         filter: Option<&Filter>,
         wanted: Option<u64>,
     ) -> Result<BoxedRows> {
+        self.matching_in(database, name, filter, wanted, &self.context)
+    }
+
+    fn matching_in(
+        &self,
+        database: &str,
+        name: &str,
+        filter: Option<&Filter>,
+        wanted: Option<u64>,
+        context: &Context,
+    ) -> Result<BoxedRows> {
         if let Some(collection) = self.collection(database, name)? {
-            return Ok(Box::new(collection.find(&self.scope, filter, &self.context, wanted)?));
+            return Ok(Box::new(collection.find(&self.scope, filter, context, wanted)?));
+        }
+        if name == crate::operations::PROFILE {
+            let rows = ListRows::boxed(self.core.operations.profiled(database).into_iter().map(Row::Built));
+            let filter = filter.cloned();
+            return Ok(match filter {
+                Some(filter) => Box::new(Filtered { rows, filter, context: context.clone() }),
+                None => rows,
+            });
         }
         let Some((on, stages)) = self.view(database, name, 0)? else { return Ok(ListRows::empty()) };
         let pipeline = Pipeline::parse(&stages, &self.context)?;
@@ -68,9 +87,7 @@ impl Store {
         };
         let rows = pipeline.run_over_collection(&env)?;
         Ok(match filter {
-            Some(filter) => {
-                Box::new(Filtered { rows, filter: filter.clone(), context: self.context.clone() })
-            }
+            Some(filter) => Box::new(Filtered { rows, filter: filter.clone(), context: context.clone() }),
             None => rows,
         })
     }
@@ -115,7 +132,9 @@ impl orrery_mongo::pipeline::Rows for Filtered {
 impl Collections for Store {
     fn scan(&self, database: &str, collection: &str, request: &Scan) -> Result<BoxedRows> {
         let wanted = request.limit.filter(|_| request.filter.is_none() && request.sort.is_none());
-        self.matching(database, collection, request.filter.as_ref(), wanted)
+        // A pipeline within another has variables of its own.
+        let context = Context { variables: request.variables.clone(), ..self.context.clone() };
+        self.matching_in(database, collection, request.filter.as_ref(), wanted, &context)
     }
 
     fn replace(&self, database: &str, collection: &str, mut rows: BoxedRows) -> Result<()> {

@@ -1,11 +1,13 @@
 //! `create`, `collMod`, and what capped collections give up.
 
+use std::sync::Arc;
+
 use orrery_mongo::filter::Filter;
 use orrery_mongo::pipeline::Pipeline;
 use orrery_mongo::{Bson, Context, Document, Error, Result, doc, error::code};
 
-use super::{Call, indexes, options};
-use crate::catalog::{Index, exists};
+use super::{Call, hidden, index_policy, options, unique};
+use crate::catalog::{Index, Meta, exists};
 use crate::collection::write::Change;
 use crate::collection::{Collection, Scope};
 use crate::reply::Reply;
@@ -73,29 +75,49 @@ pub fn create(call: &mut Call<'_>) -> Result<Reply> {
         let same = known.map(|meta| meta.options.clone()).unwrap_or_default();
         let equal = orrery_mongo::order::equal((&same).into(), (&given).into(), None);
         // Since 7.0 asking again for what is there is no error.
-        if equal && core.config.version >= crate::config::ServerVersion::V7_0 {
+        if equal && call.transaction.is_none() && core.config.version >= crate::config::ServerVersion::V7_0 {
             return Ok(Document::new().into());
         }
         return Err(exists(call.database, &name));
     }
     if given.contains("viewOn") {
         core.catalog.change(core, call.database, &name, |meta| {
-            meta.options = given;
+            meta.options = given.clone();
             Ok(())
         })?;
+        core.changed(call.database, &name, "create", given);
         return Ok(Document::new().into());
     }
+    if let Some(Bson::Document(clustered)) = given.get("clusteredIndex") {
+        given.set("clusteredIndex", clustered_index(clustered)?);
+    }
     core.catalog.create(core, call.database, &name, None, None, serde_json::Value::Null)?;
+    hidden::made(call, &name);
+    let mut description = given.clone();
+    description.push("idIndex", Index::of_ids());
+    core.changed(call.database, &name, "create", description);
     if !given.is_empty() {
         core.catalog.change(core, call.database, &name, |meta| {
-            if let Some(clustered) = given.get("clusteredIndex").and_then(Bson::as_document) {
-                let _ = clustered;
-            }
             meta.options = given;
             Ok(())
         })?;
     }
     Ok(Document::new().into())
+}
+
+/// Documents lie by their `_id` anyway: what is said of the index by which they do is kept and shown.
+fn clustered_index(given: &Document) -> Result<Document> {
+    let by_id = given.get("key").and_then(Bson::as_document).is_some_and(|key| {
+        key.len() == 1 && key.get("_id").is_some_and(|direction| direction.as_i64() == Some(1))
+    });
+    if !by_id || !given.get("unique").is_some_and(Bson::is_truthy) {
+        return Err(Error::new(
+            code::INVALID_INDEX_SPECIFICATION_OPTION,
+            "The clusteredIndex option takes key: {_id: 1} and unique: true",
+        ));
+    }
+    let name = given.get("name").and_then(Bson::as_str).unwrap_or("_id_");
+    Ok(doc! { "v" => 2, "key" => doc! { "_id" => 1 }, "name" => name, "unique" => true })
 }
 
 fn check(given: &mut Document, context: &Context) -> Result<()> {
@@ -207,6 +229,18 @@ pub fn coll_mod(call: &mut Call<'_>) -> Result<Reply> {
     }
     let index = options::document(body, "index")?;
     let mut reply = Document::new();
+    let collection = call.collection(&name)?.filter(|_| index.is_some());
+    let lock = collection.as_ref().map(|collection| unique::lock(&call.scope(), collection));
+    let _turn = lock.as_ref().map(|lock| lock.lock());
+    if let (Some(change), Some(collection)) = (index, &collection) {
+        // What the index will be has to hold before it is told.
+        let mut wanted = collection.clone();
+        let mut meta = Meta::clone(&collection.meta);
+        change_index(&mut meta.indexes, change)?;
+        let new: Vec<Index> = if change.contains("unique") { meta.indexes.clone() } else { Vec::new() };
+        wanted.meta = Arc::new(meta);
+        index_policy::build(call, collection, &wanted, &new)?;
+    }
     core.catalog.change(core, call.database, &name, |meta| {
         for (option, value) in changes.iter() {
             meta.options.set(option, value.clone());
@@ -216,11 +250,11 @@ pub fn coll_mod(call: &mut Call<'_>) -> Result<Reply> {
         }
         Ok(())
     })?;
-    if index.is_some()
-        && let Some(collection) = call.collection(&name)?
-    {
-        indexes::follow(call, &collection)?;
+    let mut description = changes;
+    if let Some(index) = index {
+        description.push("index", index.clone());
     }
+    core.changed(call.database, &name, "modify", description);
     Ok(reply.into())
 }
 

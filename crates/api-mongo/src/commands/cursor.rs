@@ -35,8 +35,12 @@ pub fn open(call: &mut Call<'_>, source: Source, opening: Opening) -> Result<Rep
     cursor.session = call.session;
     cursor.transaction = call.transaction.as_ref().and(call.txn_number);
     cursor.awaits = opening.awaits;
+    cursor.timed = options::number(call.body, "maxTimeMS")?.is_some_and(|ms| ms > 0);
     cursor.user = call.client.identity.as_ref().map(|identity| identity.user.clone());
     let mut batch = Batch::new(opening.namespace, true);
+    if let Some(((seconds, increment), _)) = call.moment {
+        batch.extra.push("atClusterTime", Bson::Timestamp { seconds, increment });
+    }
     let size = opening.batch.unwrap_or(FIRST_BATCH);
     let done = fill(&mut cursor, &mut batch, size)?;
     if !done && !opening.single {
@@ -129,6 +133,10 @@ pub fn get_more(call: &mut Call<'_>) -> Result<Reply> {
     if let Err(error) = check_owner(call, &cursor, id, &namespace) {
         core.cursors.put_back(id, cursor);
         return Err(error);
+    }
+    if cursor.timed && core.fail_points.meet_time() {
+        core.cursors.finished(id);
+        return Err(Error::new(code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
     }
     let wait =
         options::number(body, "maxTimeMS")?.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);

@@ -10,6 +10,9 @@ use crate::catalog::{Index, Listed, exists};
 use crate::collection::Collection;
 use crate::reply::Reply;
 
+/// Databases of the server itself.
+const ALWAYS_THERE: [&str; 3] = ["admin", "config", "local"];
+
 pub fn list_databases(call: &mut Call<'_>) -> Result<Reply> {
     let body = call.body;
     let core = call.core;
@@ -21,7 +24,7 @@ pub fn list_databases(call: &mut Call<'_>) -> Result<Reply> {
     let mut shown = Vec::new();
     for database in core.account.databases() {
         let collections = core.catalog.collections(core, &database.name)?;
-        if collections.is_empty() {
+        if collections.is_empty() || ALWAYS_THERE.contains(&database.name.as_str()) {
             continue;
         }
         let size: u64 = collections
@@ -44,6 +47,22 @@ pub fn list_databases(call: &mut Call<'_>) -> Result<Reply> {
             whole
         }));
     }
+    for name in ALWAYS_THERE {
+        let whole = doc! { "name" => name, "sizeOnDisk" => 4096i64, "empty" => false };
+        let fits = match &filter {
+            Some(filter) => filter.matches(ValueRef::OwnedDocument(&whole), &context)?,
+            None => true,
+        };
+        if fits {
+            total += 4096;
+            shown.push(if names_only { doc! { "name" => name }.into() } else { whole.into() });
+        }
+    }
+    shown.sort_by(|a: &Bson, b: &Bson| {
+        let name =
+            |one: &Bson| one.as_document().and_then(|one| one.get("name")?.as_str().map(str::to_owned));
+        name(a).cmp(&name(b))
+    });
     let mut reply = doc! { "databases" => Bson::array(shown) };
     if !names_only {
         reply.push("totalSize", total as i64);
@@ -81,6 +100,9 @@ pub fn list_collections(call: &mut Call<'_>) -> Result<Reply> {
         listed.push(Listed { name: "system.views".to_owned(), container: None, meta: Arc::default() });
     }
     for Listed { name, container, meta } in listed {
+        if container.is_some() && super::hidden::is_hidden(call, &name)? {
+            continue;
+        }
         let is_view = meta.view().is_some();
         let kind = match (is_view, meta.options.contains("timeseries")) {
             (true, _) => "view",
@@ -119,7 +141,7 @@ pub fn list_collections(call: &mut Call<'_>) -> Result<Reply> {
 }
 
 /// A number of a collection that is never another's.
-fn uuid_of(container: &orrery_engine::Container) -> Bson {
+pub fn uuid_of(container: &orrery_engine::Container) -> Bson {
     let mut bytes = [0u8; 16];
     bytes[..4].copy_from_slice(&container.database().number.to_be_bytes());
     bytes[4..8].copy_from_slice(&container.number().to_be_bytes());
@@ -133,6 +155,9 @@ pub fn drop(call: &mut Call<'_>) -> Result<Reply> {
     let name = call.collection_name()?.to_owned();
     let namespace = format!("{}.{name}", call.database);
     let core = call.core;
+    if name == crate::operations::PROFILE {
+        core.operations.forget_profiled(call.database);
+    }
     let is_view = core.catalog.meta(core, call.database, &name)?.is_some_and(|meta| meta.view().is_some());
     let collection = call.collection(&name)?;
     if collection.is_none() && !is_view {
@@ -195,6 +220,7 @@ pub fn rename_collection(call: &mut Call<'_>) -> Result<Reply> {
         Ok(())
     })?;
     let target = core.catalog.collection(core, &to_database, &to)?.ok_or_else(missing)?;
+    super::index_policy::follow(call, &target)?;
     let (scope, context) = (call.scope(), call.context(None)?);
     let mut found = source.find(&scope, None, &context, None)?;
     loop {
@@ -217,6 +243,13 @@ pub fn rename_collection(call: &mut Call<'_>) -> Result<Reply> {
         }
     }
     std::mem::drop(found);
+    let to_namespace = doc! { "db" => to_database.as_str(), "coll" => to.as_str() };
+    core.changed(
+        &from_database,
+        &from,
+        "rename",
+        doc! { "to" => to_namespace, "dropTarget" => uuid_of(&target.container) },
+    );
     core.catalog.drop(core, &from_database, &from)?;
     Ok(Document::new().into())
 }

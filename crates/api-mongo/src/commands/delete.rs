@@ -31,7 +31,7 @@ pub fn delete(call: &mut Call<'_>) -> Result<Reply> {
         }
     };
     check_count(deletes.len())?;
-    let ordered = options::flag(body, "ordered", true)?;
+    let ordered = options::boolean(body, "ordered", true)?;
     call.core.counts.deletes.fetch_add(deletes.len() as u64, Relaxed);
     let (mut n, mut errors) = (0u64, Vec::new());
     for (index, given) in deletes.iter().enumerate() {
@@ -133,7 +133,7 @@ fn delete_many(scope: &Scope, collection: &Collection, filter: &Filter, context:
             match result {
                 Ok(()) => deleted += 1,
                 // Changed or deleted by others: looked at again.
-                Err(Refusal::Stale | Refusal::Exists) => conflicts += 1,
+                Err(Refusal::Stale | Refusal::Exists | Refusal::Taken) => conflicts += 1,
                 Err(Refusal::Other(error)) => return Err(error),
             }
         }

@@ -1,9 +1,7 @@
 //! Stages that tell about collections and the server, and cursors that follow capped collections.
 
-use std::time::Duration;
-
 use orrery_mongo::pipeline::{BoxedRows, ListRows, Row, Rows as _};
-use orrery_mongo::{Bson, Context, Document, Error, Result, doc, error::code};
+use orrery_mongo::{Bson, Context, Document, Error, Result, ValueRef, doc, error::code, order};
 
 use super::collections::Store;
 use super::find::Find;
@@ -32,15 +30,7 @@ pub fn rows(store: &Store, database: &str, name: &str, stage: &str, argument: &B
                 })
                 .collect()
         }
-        "$currentOp" => vec![doc! {
-            "type" => "op",
-            "host" => store.here.to_string(),
-            "desc" => "conn",
-            "active" => true,
-            "ns" => format!("{database}.$cmd.aggregate"),
-            "op" => "command",
-            "command" => doc! { "aggregate" => 1 },
-        }],
+        "$currentOp" => store.core.operations.shown(&store.here.to_string()),
         "$listSessions" | "$listLocalSessions" => Vec::new(),
         "$planCacheStats" => Vec::new(),
         "$listCatalog" => {
@@ -95,14 +85,17 @@ struct Following {
     scope: Scope,
     context: Context,
     asked: Find,
-    given: u64,
+    /// The `_id` of the last document that was looked at.
+    place: Option<Bson>,
+    skipped: u64,
+    /// Where the collection stood when it was looked at.
+    seen: Vec<(u32, u64)>,
     over: bool,
     waiting: std::collections::VecDeque<Document>,
-    looked: Option<std::time::Instant>,
 }
 
-/// How often it is looked for new documents.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What a cursor stood on has been taken away.
+const CAPPED_POSITION_LOST: i32 = 136;
 
 pub fn tail(call: &Call<'_>, name: &str, asked: &Find, context: &Context) -> Result<Box<dyn Tail>> {
     let Some(collection) = call.collection(name)? else {
@@ -124,10 +117,11 @@ pub fn tail(call: &Call<'_>, name: &str, asked: &Find, context: &Context) -> Res
             skip: asked.skip,
             limit: None,
         },
-        given: 0,
+        place: None,
+        skipped: 0,
+        seen: Vec::new(),
         over: false,
         waiting: Default::default(),
-        looked: None,
     }))
 }
 
@@ -152,10 +146,6 @@ impl Tail for Following {
         if let Some(next) = self.waiting.pop_front() {
             return Ok(Some(next));
         }
-        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
-            return Ok(None);
-        }
-        self.looked = Some(std::time::Instant::now());
         if self.collection.container.core().is_deleted() {
             self.over = true;
             return Err(Error::new(175, "collection dropped between getMore calls"));
@@ -167,23 +157,49 @@ impl Tail for Following {
             }
             None => None,
         };
-        let mut found = self.collection.find(&self.scope, Some(&filter), &self.context, None)?;
-        let mut n = 0;
+        let container = &self.collection.container;
+        let stands = |range: u32| container.position_for(range, &[]).map_or(0, |position| position.lsn);
+        let now: Vec<(u32, u64)> =
+            container.ranges().iter().map(|range| (range.id, stands(range.id))).collect();
+        if now == self.seen && self.place.is_some() {
+            return Ok(None);
+        }
+        let mut found = self.collection.find(&self.scope, None, &self.context, None)?;
         // Documents of a capped collection keep their order, and the first ones go.
+        let mut behind = self.place.is_none();
+        let mut some = false;
         while let Some(row) = found.next()? {
-            n += 1;
-            if n <= self.given + self.asked.skip {
+            some = true;
+            let id = row.value()?.get("_id").map_or(Bson::Null, ValueRef::to_bson);
+            if !behind {
+                let here = self.place.as_ref();
+                behind = here.is_some_and(|place| order::equal(place.into(), (&id).into(), None));
+                continue;
+            }
+            self.place = Some(id);
+            if !filter.matches(row.value()?, &self.context)? {
+                continue;
+            }
+            if self.skipped < self.asked.skip {
+                self.skipped += 1;
                 continue;
             }
             let document = match &projection {
                 Some(projection) => projection.apply(row.value()?, &self.context)?,
                 None => row.to_document()?,
             };
-            self.given += 1;
             self.waiting.push_back(document);
         }
+        if !behind {
+            self.over = true;
+            return Err(Error::new(
+                CAPPED_POSITION_LOST,
+                "CollectionScan died due to position in capped collection being deleted.",
+            ));
+        }
+        self.seen = now;
         // A cursor over nothing is dead from the start.
-        self.over = n == 0;
+        self.over = !some;
         Ok(self.waiting.pop_front())
     }
 

@@ -2,10 +2,15 @@
 
 use std::time::Instant;
 
+use orrery_engine::IndexUse;
+use orrery_mongo::filter::Filter;
 use orrery_mongo::{Bson, Context, Document, Error, Result, doc, error::code};
 
 use super::find::Find;
 use super::{Call, aggregate, options};
+use crate::catalog::Index;
+use crate::collection::Collection;
+use crate::collection::read::Way;
 use crate::reply::Reply;
 
 pub fn explain(call: &mut Call<'_>) -> Result<Reply> {
@@ -43,7 +48,8 @@ pub fn explain(call: &mut Call<'_>) -> Result<Reply> {
         skip: options::count(&command, "skip")?.unwrap_or(0),
         limit: options::count(&command, "limit")?.filter(|limit| *limit > 0),
     };
-    let mut reply = planner(call, &collection, &asked.filter, asked.sort.as_ref());
+    super::indexes::check_hint(call, &collection, command.get("hint"))?;
+    let mut reply = planner(call, &collection, &asked.filter, asked.sort.as_ref(), &context)?;
     if verbosity != "queryPlanner" {
         let began = Instant::now();
         let mut rows = asked.rows(call, &collection, &context)?;
@@ -61,39 +67,89 @@ fn first_of<'c>(command: &'c Document, name: &str) -> Option<&'c Document> {
     command.get(name)?.as_array()?.first()?.as_document()?.get("q")?.as_document()
 }
 
-fn planner(call: &Call<'_>, collection: &str, filter: &Document, sort: Option<&Document>) -> Document {
-    let mut plan = match filter.get("_id") {
-        Some(id) if !matches!(id, Bson::Document(_)) => doc! { "stage" => "IDHACK" },
-        _ if filter.is_empty() => doc! { "stage" => "COLLSCAN", "direction" => "forward" },
-        _ => {
-            let keys: Document = filter
-                .iter()
-                .filter(|(name, _)| !name.starts_with('$'))
-                .map(|(name, _)| (name.clone(), Bson::Int32(1)))
-                .collect();
-            match keys.is_empty() {
-                true => doc! { "stage" => "COLLSCAN", "filter" => filter.clone(), "direction" => "forward" },
-                false => doc! {
-                    "stage" => "FETCH",
-                    "filter" => filter.clone(),
-                    "inputStage" => doc! { "stage" => "IXSCAN", "keyPattern" => keys, "isMultiKey" => true, "direction" => "forward" },
-                },
+/// How the documents of a filter are found: what was planned is what is run, so it is run as far as its first page.
+fn planner(
+    call: &Call<'_>,
+    name: &str,
+    filter: &Document,
+    sort: Option<&Document>,
+    context: &Context,
+) -> Result<Document> {
+    let parsed = Filter::parse(filter, context)?;
+    let all = doc! { "stage" => "COLLSCAN", "filter" => filter.clone(), "direction" => "forward" };
+    let (mut plan, mut way) = (doc! { "stage" => "EOF" }, None);
+    if let Some(collection) = call.collection(name)? {
+        let mut found = collection.find(&call.scope(), Some(&parsed), context, Some(1))?;
+        match found.explain()? {
+            Way::ById => plan = doc! { "stage" => "IDHACK" },
+            Way::Statement { text, explained } => {
+                plan = match used(&collection, &explained.indexes) {
+                    None => all,
+                    Some(index) => {
+                        doc! { "stage" => "FETCH", "filter" => filter.clone(), "inputStage" => index }
+                    }
+                };
+                let partitions = explained
+                    .partitions
+                    .iter()
+                    .map(|(range, plan)| doc! { "range" => *range as i32, "plan" => plan.as_str() }.into());
+                way = Some(doc! { "statement" => text, "partitions" => Bson::array(partitions.collect()) });
             }
         }
-    };
+    }
     if let Some(sort) = sort {
         plan = doc! { "stage" => "SORT", "sortPattern" => sort.clone(), "inputStage" => plan };
     }
-    doc! {
-        "explainVersion" => "1",
-        "queryPlanner" => doc! {
-            "namespace" => format!("{}.{collection}", call.database),
-            "parsedQuery" => filter.clone(),
-            "indexFilterSet" => false,
-            "winningPlan" => plan,
-            "rejectedPlans" => Bson::array(Vec::new()),
-        },
+    let mut planner = doc! {
+        "namespace" => format!("{}.{name}", call.database),
+        "parsedQuery" => filter.clone(),
+        "indexFilterSet" => false,
+        "winningPlan" => plan,
+        "rejectedPlans" => Bson::array(Vec::new()),
+    };
+    if let Some(way) = way {
+        planner.push("orrery", way);
     }
+    Ok(doc! { "explainVersion" => "1", "queryPlanner" => planner })
+}
+
+/// The paths that were looked up in the index of the container, under the name of the index of the collection that
+/// begins with one of them.
+fn used(collection: &Collection, indexes: &IndexUse) -> Option<Document> {
+    let path = |text: &String| {
+        let inner = text.trim_start_matches('/').trim_end_matches("/?").trim_end_matches("/*");
+        inner
+            .split('/')
+            .map(|name| name.trim_matches('"'))
+            .filter(|name| *name != "[]")
+            .collect::<Vec<_>>()
+            .join(".")
+    };
+    let paths: Vec<String> = indexes.used.iter().map(path).collect();
+    if paths.is_empty() && indexes.used_composites.is_empty() {
+        return None;
+    }
+    let begins = |index: &&Index| {
+        index.key.first().is_some_and(|(first, _)| paths.iter().any(|path| **path == **first))
+    };
+    let mut shown = doc! { "stage" => "IXSCAN" };
+    match collection.meta.indexes.iter().find(begins) {
+        Some(index) => {
+            shown.push("keyPattern", index.key.clone());
+            shown.push("indexName", index.name.as_str());
+            shown.push("isUnique", index.unique);
+            shown.push("isSparse", index.sparse);
+            shown.push("isPartial", index.partial.is_some());
+        }
+        // Every path is indexed, whether the collection says so or not.
+        None => shown.push(
+            "keyPattern",
+            paths.iter().map(|path| (path.as_str().into(), Bson::Int32(1))).collect::<Document>(),
+        ),
+    }
+    shown.push("indexedPaths", Bson::array(paths.iter().map(|path| path.as_str().into()).collect()));
+    shown.push("direction", "forward");
+    Some(shown)
 }
 
 fn stats(returned: i32, began: Instant, filter: &Document) -> Document {
@@ -126,7 +182,7 @@ pub fn of_pipeline(call: &mut Call<'_>, name: &str, stages: &[Bson], context: &C
     let first = stages.first().and_then(Bson::as_document);
     let filter =
         first.and_then(|stage| stage.get("$match")).and_then(Bson::as_document).cloned().unwrap_or_default();
-    let plan = planner(call, name, &filter, None);
+    let plan = planner(call, name, &filter, None, context)?;
     let began = Instant::now();
     let writes = matches!(stages.last().and_then(Bson::as_document).and_then(Document::first), Some((last, _)) if matches!(&**last, "$out" | "$merge"));
     let mut returned = 0i32;

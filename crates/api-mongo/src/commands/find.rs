@@ -8,6 +8,7 @@ use orrery_mongo::filter::Filter;
 use orrery_mongo::order;
 use orrery_mongo::pipeline::{BoxedRows, Env, ListRows, Pipeline};
 use orrery_mongo::projection::Projection;
+use orrery_mongo::sort::Sort;
 use orrery_mongo::{Bson, Context, Document, Error, Result, ValueRef, codec, doc, error::code};
 
 use super::collections::Store;
@@ -101,13 +102,8 @@ impl Find {
             collections: store.clone(),
             context: context.clone(),
         };
-        if let Some(natural) = self.sort.as_ref().and_then(|sort| sort.get("$natural"))
-            && !matches!(natural.as_i64(), Some(1 | -1))
-        {
-            return Err(Error::bad_value("$natural sort cannot be set to a value other than -1 or 1."));
-        }
-        let reverse =
-            self.sort.as_ref().and_then(|sort| sort.get("$natural")).and_then(Bson::as_i64) == Some(-1);
+        let natural = self.sort.as_ref().filter(|sort| sort.contains("$natural"));
+        let reverse = natural.map(Sort::parse).transpose()?.is_some_and(|sort| sort.reversed);
         let wanted = self.limit.filter(|_| self.sort.is_none()).map(|limit| limit.saturating_add(self.skip));
         let mut rows = store.matching(call.database, name, Some(&filter), wanted)?;
         if reverse {
@@ -146,7 +142,10 @@ pub fn find(call: &mut Call<'_>) -> Result<Reply> {
         true => Source::Tail(super::describe::tail(call, &name, &asked, &context)?),
         false => {
             let bounds = (options::document(body, "min")?, options::document(body, "max")?);
-            let asked = indexes::bounded(call, &name, asked, bounds, body.get("hint"))?;
+            let mut asked = indexes::bounded(call, &name, asked, bounds, body.get("hint"))?;
+            if asked.sort.is_none() && body.contains("hint") {
+                asked.sort = indexes::hinted_order(call, &name, body.get("hint"))?;
+            }
             Source::Rows(asked.rows(call, &name, &context)?)
         }
     };
@@ -233,7 +232,10 @@ pub fn distinct(call: &mut Call<'_>) -> Result<Reply> {
         })?;
     }
     values.sort_by(|a, b| order::compare(a.into(), b.into(), context.collation.as_deref()));
-    let reply = doc! { "values" => Bson::array(values) };
+    let mut reply = doc! { "values" => Bson::array(values) };
+    if let Some(((seconds, increment), _)) = call.moment {
+        reply.push("atClusterTime", Bson::Timestamp { seconds, increment });
+    }
     let mut bytes = Vec::new();
     codec::write_document(ValueRef::OwnedDocument(&reply), &mut bytes);
     if bytes.len() > crate::wire::DOCUMENT_BYTES_MAX {

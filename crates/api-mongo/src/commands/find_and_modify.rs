@@ -40,6 +40,7 @@ pub fn find_and_modify(call: &mut Call<'_>) -> Result<Reply> {
     let new = options::flag(body, "new", false)?;
     let upsert = options::flag(body, "upsert", false)?;
     let update = body.get("update");
+    let array_filters = options::array(body, "arrayFilters")?;
     if remove && update.is_some() {
         return Err(Error::failed_to_parse("Cannot specify both an update and remove=true"));
     }
@@ -82,7 +83,7 @@ pub fn find_and_modify(call: &mut Call<'_>) -> Result<Reply> {
     let Some(update) = update else {
         return Err(Error::failed_to_parse("Either an update or remove=true must be specified"));
     };
-    let update = Update::parse(update, options::array(body, "arrayFilters")?, &context)?;
+    let update = Update::parse(update, array_filters, &context)?;
     let collection = match upsert {
         true => Some(super::insert::target(call, &name)?),
         false => call.collection(&name)?,

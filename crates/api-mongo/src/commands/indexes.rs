@@ -2,18 +2,18 @@
 //!
 //! A container indexes every path by itself, so an index of one field costs nothing and is there at once. Indexes of
 //! several fields become composite indexes, those of shapes spatial ones, and one with `expireAfterSeconds` on `_ts`
-//! the container's time to live. Unique ones are looked up before each write (`unique`).
+//! the container's time to live. Unique ones and those with `expireAfterSeconds` on another field become rules that the
+//! engine holds items to (`collection::rules`), built while writers go on.
 
-use orrery_engine::{ContainerDefinition, KeyKinds, block_on};
+use std::sync::Arc;
+
 use orrery_mongo::filter::Filter;
-use orrery_mongo::{Bson, Document, Error, Result, codec, doc, error::code, order};
-use serde_json::{Value, json};
+use orrery_mongo::{Bson, Document, Error, Result, doc, error::code, order};
 
 use super::find::Find;
-use super::{Call, cursor, options, unique};
-use crate::catalog::Index;
+use super::{Call, cursor, hidden, index_policy, options, unique};
+use crate::catalog::{Index, Meta};
 use crate::collection::Collection;
-use crate::errors::of_engine;
 use crate::reply::Reply;
 
 /// Indexes of one collection.
@@ -67,6 +67,15 @@ pub fn create_indexes(call: &mut Call<'_>) -> Result<Reply> {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     let created = call.collection(&name)?.is_none();
+    if call.transaction.is_some() && !created && !hidden::is_own(call, &name) {
+        return Err(Error::new(
+            code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            format!(
+                "Cannot create new indexes on existing collection {}.{name} in a multi-document transaction.",
+                call.database
+            ),
+        ));
+    }
     let mut specs = Vec::with_capacity(given.len());
     for spec in given.iter() {
         let spec = spec
@@ -75,6 +84,10 @@ pub fn create_indexes(call: &mut Call<'_>) -> Result<Reply> {
         specs.push(read(call, spec)?);
     }
     let target = super::insert::target(call, &name)?;
+    let lock = unique::lock(&call.scope(), &target);
+    let _turn = lock.lock();
+    // As it is now that nobody else changes it.
+    let target = call.collection(&name)?.unwrap_or(target);
     let (before, after) = add(call, &target, specs)?;
     let mut reply = doc! {
         "_t" => "CreateIndexesResponse",
@@ -231,7 +244,14 @@ pub fn add(call: &Call<'_>, target: &Collection, specs: Vec<Index>) -> Result<(u
     let core = call.core;
     let before = target.meta.indexes.len() + 1;
     let mut new: Vec<Index> = Vec::new();
-    for index in specs {
+    for mut index in specs {
+        // Where nothing is said, texts compare in an index as they do in its collection.
+        if let Some(collation) = target.meta.options.get("collation")
+            && !index.spec.contains("collation")
+            && !index.key.iter().any(|(_, kind)| kind.as_str().is_some())
+        {
+            index.spec.push("collation", collation.clone());
+        }
         let is_id = index.key.len() == 1 && index.key.get("_id").is_some_and(|kind| kind.as_i64() == Some(1));
         if is_id {
             continue;
@@ -292,103 +312,42 @@ pub fn add(call: &Call<'_>, target: &Collection, specs: Vec<Index>) -> Result<(u
             format!("add index fails, too many indexes for {}", target.namespace()),
         ));
     }
-    for index in new.iter().filter(|index| index.unique) {
-        check_present(call, target, index)?;
-    }
+    check_shard_key(target, &new)?;
     let added = new.len();
+    let specs: Vec<Bson> = new.iter().map(|index| index.spec.clone().into()).collect();
     if added > 0 {
+        let mut wanted = target.clone();
+        let mut meta = Meta::clone(&target.meta);
+        meta.indexes.extend(new.iter().cloned());
+        wanted.meta = Arc::new(meta);
+        index_policy::build(call, target, &wanted, &new)?;
         core.catalog.change(core, &target.database, &target.name, |meta| {
             meta.indexes.extend(new);
             Ok(())
         })?;
-        if let Some(collection) = core.catalog.collection(core, &target.database, &target.name)? {
-            follow(call, &collection)?;
-        }
+        core.changed(
+            &target.database,
+            &target.name,
+            "createIndexes",
+            doc! { "indexes" => Bson::array(specs) },
+        );
     }
     Ok((before, before + added))
 }
 
-/// Refuses a unique index over documents that have values twice.
-fn check_present(call: &Call<'_>, target: &Collection, index: &Index) -> Result<()> {
-    if let Some(path) = target.shard_key()
-        && !index.key.contains(&path)
-    {
-        return Err(Error::new(
+/// A unique index holds within a logical partition, so of a sharded collection it names the shard key.
+fn check_shard_key(target: &Collection, new: &[Index]) -> Result<()> {
+    let Some(path) = target.shard_key() else { return Ok(()) };
+    match new.iter().find(|index| index.unique && !index.key.contains(&path)) {
+        None => Ok(()),
+        Some(index) => Err(Error::new(
             code::CANNOT_CREATE_INDEX,
             format!(
                 "cannot create unique index over {} with shard key pattern {{ {path}: 1 }}",
                 super::text::shell(&index.key.clone().into())
             ),
-        ));
+        )),
     }
-    let (scope, context) = (call.scope(), call.context(None)?);
-    if target.container.usage().items < 2 {
-        return Ok(());
-    }
-    let mut found = target.find(&scope, None, &context, None)?;
-    while let Some((next, _)) = found.next_found()? {
-        let document = codec::item(&next.document)?.to_document();
-        unique::check_index(&scope, target, index, &document, &context)?;
-    }
-    Ok(())
-}
-
-/// Makes the container's policy what the indexes ask for.
-pub fn follow(call: &Call<'_>, collection: &Collection) -> Result<()> {
-    let container = &collection.container;
-    let definition = container.definition();
-    let mut json = definition.json.clone();
-    let mut composite: Vec<Value> = Vec::new();
-    let mut spatial: Vec<Value> = Vec::new();
-    let mut ttl = None;
-    for index in &collection.meta.indexes {
-        let path = |path: &str| {
-            path.split('.').map(|name| format!("/\"{}\"", name.replace('"', "\\\""))).collect::<String>()
-        };
-        let plain = index
-            .key
-            .iter()
-            .all(|(path, kind)| kind.is_number() && !path.contains('$') && !matches!(&**path, "_id" | "id"));
-        if index.key.len() > 1 && index.key.len() <= 8 && plain && composite.len() < 50 {
-            let entry: Vec<Value> = index
-                .key
-                .iter()
-                .map(|(name, kind)| {
-                    let down = kind.as_i64().is_some_and(|direction| direction < 0);
-                    json!({ "path": path(name), "order": if down { "descending" } else { "ascending" } })
-                })
-                .collect();
-            if !composite.contains(&Value::Array(entry.clone())) {
-                composite.push(Value::Array(entry));
-            }
-        }
-        for (name, kind) in index.key.iter() {
-            if kind.as_str() == Some("2dsphere") && spatial.len() < 50 {
-                let entry = json!({ "path": format!("{}/*", path(name)), "types": ["Point", "LineString", "Polygon", "MultiPolygon"] });
-                if !spatial.contains(&entry) {
-                    spatial.push(entry);
-                }
-            }
-        }
-        if index.key.len() == 1 && index.key.contains("_ts") {
-            ttl = index.spec.get("expireAfterSeconds").and_then(Bson::as_i64);
-        }
-    }
-    json["indexingPolicy"]["compositeIndexes"] = composite.into();
-    json["indexingPolicy"]["spatialIndexes"] = spatial.into();
-    match ttl {
-        Some(seconds) => json["defaultTtl"] = if seconds > 0 { seconds.into() } else { (-1).into() },
-        None => {
-            if let Value::Object(members) = &mut json {
-                members.remove("defaultTtl");
-            }
-        }
-    }
-    let new = ContainerDefinition::parse(&json, KeyKinds::All).map_err(of_engine)?;
-    if new.json == definition.json {
-        return Ok(());
-    }
-    block_on(call.core.account.replace_container(container, new, None)).map(drop).map_err(of_engine)
 }
 
 pub fn list_indexes(call: &mut Call<'_>) -> Result<Reply> {
@@ -401,8 +360,19 @@ pub fn list_indexes(call: &mut Call<'_>) -> Result<Reply> {
             format!("Namespace {}.{name} is a view, not a collection", call.database),
         ));
     }
+    if hidden::is_hidden(call, &name)? {
+        return Err(missing());
+    }
     let collection = call.collection(&name)?.ok_or_else(missing)?;
-    let mut specs = vec![Index::of_ids()];
+    let clustered = collection.meta.options.get("clusteredIndex").and_then(Bson::as_document);
+    let mut specs = vec![match clustered {
+        Some(clustered) => {
+            let mut spec = clustered.clone();
+            spec.set("clustered", true);
+            spec
+        }
+        None => Index::of_ids(),
+    }];
     specs.extend(collection.meta.indexes.iter().map(|index| index.spec.clone()));
     let batch = options::document(call.body, "cursor")?
         .map(|cursor| options::count(cursor, "batchSize"))
@@ -415,6 +385,8 @@ pub fn drop_indexes(call: &mut Call<'_>) -> Result<Reply> {
     let name = call.collection_name()?.to_owned();
     let missing = || Error::new(code::NAMESPACE_NOT_FOUND, format!("ns not found {}.{name}", call.database));
     let collection = call.collection(&name)?.ok_or_else(missing)?;
+    let lock = unique::lock(&call.scope(), &collection);
+    let _turn = lock.lock();
     let was = collection.meta.indexes.len() + 1;
     let given = options::required(call.body, "index")?.clone();
     let core = call.core;
@@ -453,8 +425,12 @@ pub fn drop_indexes(call: &mut Call<'_>) -> Result<Reply> {
             one => remove(one),
         }
     })?;
-    if let Some(collection) = call.collection(&name)? {
-        follow(call, &collection)?;
+    if let Some(now) = call.collection(&name)? {
+        index_policy::follow(call, &now)?;
+        let gone = |index: &&Index| !now.meta.indexes.iter().any(|kept| kept.name == index.name);
+        let gone: Vec<Bson> =
+            collection.meta.indexes.iter().filter(gone).map(|index| index.spec.clone().into()).collect();
+        core.changed(call.database, &name, "dropIndexes", doc! { "indexes" => Bson::array(gone) });
     }
     Ok(doc! { "nIndexesWas" => was as i32 }.into())
 }
@@ -490,6 +466,42 @@ pub fn check_hint(call: &Call<'_>, name: &str, hint: Option<&Bson>) -> Result<()
     }
 }
 
+/// The key of the index that a hint names.
+fn hinted(meta: &Meta, hint: Option<&Bson>) -> Option<Document> {
+    let by_id = || doc! { "_id" => 1 };
+    match hint? {
+        Bson::String(name) if &**name == "_id_" => Some(by_id()),
+        Bson::String(name) => {
+            meta.indexes.iter().find(|index| *index.name == **name).map(|index| index.key.clone())
+        }
+        Bson::Document(key) if key.len() == 1 && key.contains("_id") => Some(by_id()),
+        Bson::Document(key) => meta
+            .indexes
+            .iter()
+            .find(|index| order::equal((&index.key).into(), key.into(), None))
+            .map(|index| index.key.clone()),
+        _ => None,
+    }
+}
+
+/// The order in which documents come out of the index that a hint names, where nobody asked for another and sorting
+/// them costs little. Larger collections come as they are read.
+pub fn hinted_order(call: &Call<'_>, name: &str, hint: Option<&Bson>) -> Result<Option<Document>> {
+    const SORTED_MAX: u64 = 10_000;
+    if let Some(Bson::Document(natural)) = hint
+        && let Some(direction) = natural.get("$natural")
+    {
+        return Ok(Some(doc! { "$natural" => direction.clone() }));
+    }
+    let Some(collection) = call.collection(name)? else { return Ok(None) };
+    let plain = |key: &Document| key.iter().all(|(path, kind)| kind.is_number() && !path.contains('$'));
+    let key = hinted(&collection.meta, hint).filter(plain);
+    Ok(key.filter(|_| collection.container.usage().items <= SORTED_MAX).map(|key| {
+        let down = |kind: &Bson| Bson::Int32(if matches!(kind.as_i64(), Some(..=-1)) { -1 } else { 1 });
+        key.iter().map(|(path, kind)| (path.clone(), down(kind))).collect()
+    }))
+}
+
 /// `min` and `max` of an index as a filter, and its order.
 pub fn bounded(
     call: &Call<'_>,
@@ -508,7 +520,21 @@ pub fn bounded(
             "When using min()/max() a hint of which index to use must be provided",
         ));
     }
-    let _ = (call, name);
+    let meta = call.core.catalog.meta(call.core, call.database, name)?.unwrap_or_default();
+    let hinted = hinted(&meta, hint);
+    for (bound, what) in [(min, "min"), (max, "max")] {
+        let fits = |key: &Document| {
+            bound.is_none_or(|bound| bound.iter().map(|(path, _)| path).eq(key.iter().map(|(path, _)| path)))
+        };
+        if !hinted.as_ref().is_some_and(fits) {
+            return Err(Error::new(
+                51174,
+                format!(
+                    "The index chosen is not compatible with min/max: '{what}' has to name its fields in their order"
+                ),
+            ));
+        }
+    }
     let mut parts: Vec<Bson> = vec![find.filter.clone().into()];
     for (bound, strict, reached) in [(min, "$gt", "$gte"), (max, "$lt", "$lt")] {
         let Some(bound) = bound else { continue };

@@ -27,7 +27,7 @@ pub fn insert(call: &mut Call<'_>) -> Result<Reply> {
         }
     };
     check_count(given.len())?;
-    let ordered = options::flag(body, "ordered", true)?;
+    let ordered = options::boolean(body, "ordered", true)?;
     call.core.counts.inserts.fetch_add(given.len() as u64, Relaxed);
     let target = target(call, &name)?;
     let mut documents = Vec::with_capacity(given.len());
@@ -94,7 +94,22 @@ pub fn target(call: &Call<'_>, name: &str) -> Result<Collection> {
             format!("cannot write to '{}.{name}'", call.database),
         ));
     }
-    call.core.catalog.ensure(call.core, call.database, name)
+    if call.transaction.is_some() && call.collection(name)?.is_none() {
+        call.core.catalog.ensure(call.core, call.database, name)?;
+        super::hidden::made(call, name);
+    }
+    let is_new = call.core.watched.load(Relaxed) && call.collection(name)?.is_none();
+    let collection = call.core.catalog.ensure(call.core, call.database, name)?;
+    if is_new {
+        call.core.changed(
+            call.database,
+            name,
+            "create",
+            doc! { "idIndex" => crate::catalog::Index::of_ids() },
+        );
+    }
+    super::index_policy::enforce(call, &collection)?;
+    Ok(collection)
 }
 
 /// A failed write of a batch.
@@ -138,13 +153,14 @@ fn insert_checked(
     let refused = |refusal: Refusal, document: &Document| match refusal {
         Refusal::Exists => target.duplicate(document.get("_id").unwrap_or(&Bson::Null)),
         Refusal::Stale => crate::sessions::conflict(),
+        Refusal::Taken => {
+            unique::taken(scope, target, document, context).unwrap_or_else(|| unique::was_taken(target))
+        }
         Refusal::Other(error) if error.code == code::BSON_OBJECT_TOO_LARGE => too_large(&error),
         Refusal::Other(error) => error,
     };
     let mut outcomes: Vec<Result<()>> = Vec::with_capacity(documents.len());
-    if target.meta.has_unique() {
-        let lock = unique::lock(scope, target);
-        let _turn = lock.lock();
+    if target.meta.has_unique() && scope.transaction.is_some() {
         for document in documents {
             let written = item(document).and_then(|item| {
                 unique::check(scope, target, document, context)?;
@@ -201,6 +217,9 @@ fn insert_checked(
 fn too_large(error: &Error) -> Error {
     Error::new(
         code::BSON_OBJECT_TOO_LARGE,
-        format!("object to insert too large: a document takes up to 2 MB as JSON. {}", error.message),
+        format!(
+            "object to insert too large: a document takes up to 16 MB, and 2 MB as JSON in a container of another api. {}",
+            error.message
+        ),
     )
 }

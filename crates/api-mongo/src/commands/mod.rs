@@ -8,19 +8,24 @@ mod aggregate;
 mod bulk_write;
 mod change_stream;
 mod collections;
+mod concerns;
 mod cosmos;
 mod create;
 mod cursor;
 mod databases;
 mod delete;
 mod describe;
+mod difference;
 mod explain;
 mod find;
 mod find_and_modify;
 mod handshake;
+mod hidden;
+mod index_policy;
 mod indexes;
 mod insert;
-mod options;
+pub(crate) mod options;
+mod resume_token;
 mod run;
 mod server_info;
 mod sessions;
@@ -39,6 +44,7 @@ use orrery_mongo::{Bson, Context, Document, Error, Result, error::code};
 use parking_lot::Mutex;
 
 use crate::auth::{Access, Conversation, Identity};
+use crate::collection::past::Moment;
 use crate::collection::transaction::Transaction;
 use crate::collection::{Collection, Scope, Spent};
 use crate::control::Control;
@@ -124,6 +130,8 @@ pub struct Call<'c> {
     pub session: Option<SessionId>,
     pub transaction: Option<Arc<Mutex<Transaction>>>,
     pub txn_number: Option<i64>,
+    /// The moment that a session reads, and its time.
+    pub moment: Option<((u32, u32), Arc<Moment>)>,
     pub control: &'c Arc<Control>,
     pub spent: &'c Arc<Spent>,
     /// When the command was first run, of one that waits.
@@ -168,7 +176,12 @@ impl Call<'_> {
             (Some(session), Some(transaction)) => Some((*session, transaction.clone())),
             _ => None,
         };
-        Scope { core: self.core.clone(), spent: self.spent.clone(), transaction }
+        let moment = match (&self.moment, &transaction) {
+            (Some((_, moment)), _) => Some(moment.clone()),
+            (None, Some((_, open))) => open.lock().moment.clone(),
+            (None, None) => None,
+        };
+        Scope { core: self.core.clone(), spent: self.spent.clone(), transaction, moment }
     }
 
     pub fn collection(&self, name: &str) -> Result<Option<Collection>> {

@@ -54,6 +54,15 @@ pub fn flag(body: &Document, name: &str, default: bool) -> Result<bool> {
     }
 }
 
+/// A member that is a boolean, and nothing that could be taken for one.
+pub fn boolean(body: &Document, name: &str, default: bool) -> Result<bool> {
+    match body.get(name) {
+        None => Ok(default),
+        Some(Bson::Bool(value)) => Ok(*value),
+        Some(other) => Err(wrong_type(command_of(body), name, other, "bool")),
+    }
+}
+
 /// A number that is not negative.
 pub fn count(body: &Document, name: &str) -> Result<Option<u64>> {
     match number(body, name)? {
@@ -124,6 +133,11 @@ const GENERIC: [&str; 26] = [
     "rawData",
 ];
 
+/// Whether every command may have a member of this name.
+pub fn is_generic(name: &str) -> bool {
+    GENERIC.contains(&name) || name.starts_with('$')
+}
+
 /// Refuses members that a command does not know.
 pub fn check_known(body: &Document, known: &[&str]) -> Result<()> {
     for (name, _) in body.iter().skip(1) {
@@ -156,6 +170,14 @@ pub fn context(call: &Call<'_>, collation_of: Option<&Document>) -> Result<Conte
         Some(collation) => Some(collation),
         None => document(call.body, "collation")?,
     };
+    // Where nothing is said, that of the collection holds.
+    let meta = match (given, call.argument()) {
+        (None, Bson::String(name)) => call.core.catalog.meta(call.core, call.database, name)?,
+        _ => None,
+    };
+    let of_collection =
+        meta.as_ref().and_then(|meta| meta.options.get("collation")).and_then(Bson::as_document);
+    let given = given.or(of_collection);
     let mut context = Context {
         now_ms: call.core.now_ms(),
         cluster_time: call.core.cluster_time(),
@@ -186,7 +208,8 @@ fn reads_fields(value: &Bson) -> bool {
 
 /// The variables of `let`, evaluated over nothing.
 pub fn variables(given: Option<&Bson>, context: &Context) -> Result<Document> {
-    let mut variables = Document::new();
+    let mut context = context.clone();
+    context.variables = Document::new();
     match given {
         None | Some(Bson::Null) => {}
         Some(Bson::Document(given)) => {
@@ -205,9 +228,10 @@ pub fn variables(given: Option<&Bson>, context: &Context) -> Result<Document> {
                          execute prior to the query processing any documents.",
                     ));
                 }
-                let value = Expression::parse(value, context)?
-                    .evaluate(ValueRef::OwnedDocument(&nothing), context)?;
-                variables.push(name.clone(), value.unwrap_or(Bson::Undefined));
+                let value = Expression::parse(value, &context)?
+                    .evaluate(ValueRef::OwnedDocument(&nothing), &context)?;
+                // Those after it may name it.
+                context.variables.push(name.clone(), value.unwrap_or(Bson::Undefined));
             }
         }
         Some(other) => {
@@ -217,5 +241,5 @@ pub fn variables(given: Option<&Bson>, context: &Context) -> Result<Document> {
             )));
         }
     }
-    Ok(variables)
+    Ok(context.variables)
 }

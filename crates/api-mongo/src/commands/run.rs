@@ -9,13 +9,16 @@ use orrery_engine::faults::{Asked, Effect as FaultEffect, FaultStatus, LostHalf}
 use orrery_mongo::{Bson, Document, Error, Result, doc, error::code};
 use parking_lot::Mutex;
 
+use super::concerns::{check_read_concern, concern_error, moment_of};
 use super::{Call, Client, Command, LastCommand, TABLE, Work, options};
 use crate::auth::{self, Access};
 use crate::collection::Spent;
+use crate::collection::past::Moment;
 use crate::collection::transaction::Transaction;
 use crate::config::AuthMode;
 use crate::control::Control;
 use crate::failpoints::{Effect, is_resumable, is_retryable};
+use crate::operations::{Caller, Ended};
 use crate::reply::{Reply, of_error};
 use crate::service::Core;
 use crate::sessions::{self, Retry, SessionId};
@@ -49,6 +52,7 @@ pub struct Prepared {
     txn_number: Option<i64>,
     transactional: bool,
     transaction: Option<Arc<Mutex<Transaction>>>,
+    moment: Option<((u32, u32), Arc<Moment>)>,
     began: Instant,
     streams: bool,
     /// Opens a change stream or goes on with one.
@@ -155,6 +159,7 @@ pub fn prepare(core: &Arc<Core>, client: &mut Client, request: Request) -> Prepa
         txn_number: None,
         transactional: false,
         transaction: None,
+        moment: None,
         began: Instant::now(),
         streams,
         change_stream: false,
@@ -235,7 +240,7 @@ fn permit(
         .then(|| {
             core.fail_points.meet(
                 prepared.body.first().map_or(command.name, |(name, _)| name),
-                client.app_name.as_deref(),
+                client.app_name.as_deref().or_else(|| app_name_in(&prepared.body)),
             )
         })
         .flatten()
@@ -255,8 +260,13 @@ fn permit(
     prepared.session_of(core)?;
     meet_fault(core, command, prepared)?;
     prepared.begin_transaction(core, command)?;
+    core.moments.retire();
     if let Some(concern) = options::document(&prepared.body, "readConcern")? {
-        check_read_concern(concern, prepared)?;
+        check_read_concern(concern, prepared.change_stream, writes_rows(&prepared.body))?;
+        let reads = matches!(command.name, "find" | "aggregate" | "distinct");
+        if options::text(concern, "level")? == Some("snapshot") && reads && !prepared.transactional {
+            prepared.moment = Some(moment_of(core, concern, &prepared.database)?);
+        }
     }
     let retryable = matches!(command.name, "insert" | "update" | "delete" | "findAndModify" | "bulkWrite");
     if let (Some(session), Some(number), false, true) =
@@ -279,26 +289,10 @@ fn permit(
     Ok(None)
 }
 
-fn check_read_concern(concern: &Document, prepared: &Prepared) -> Result<()> {
-    let level = options::text(concern, "level")?;
-    if prepared.change_stream && level.is_some_and(|level| level != "majority") {
-        return Err(Error::new(
-            code::INVALID_OPTIONS,
-            "$changeStream cannot run with a readConcern other than 'majority'",
-        ));
-    }
-    if level == Some("linearizable") && writes_rows(&prepared.body) {
-        return Err(Error::new(
-            code::INVALID_OPTIONS,
-            "$out and $merge cannot be used with a 'linearizable' read concern",
-        ));
-    }
-    match level {
-        None | Some("local" | "available" | "majority" | "linearizable" | "snapshot") => Ok(()),
-        Some(other) => Err(Error::bad_value(format!(
-            "Enumeration value '{other}' for field 'readConcern.level' is not a valid value."
-        ))),
-    }
+/// What a client calls itself in its first `hello`.
+fn app_name_in(body: &Document) -> Option<&str> {
+    let application = body.get("client")?.as_document()?.get("application")?.as_document()?;
+    application.get("name")?.as_str()
 }
 
 fn check_api(body: &Document, command: &Command) -> Result<()> {
@@ -385,13 +379,24 @@ impl Prepared {
                 format!("Cannot run '{}' in a multi-document transaction.", command.name),
             ));
         }
+        if command.name == "aggregate" && writes_rows(&self.body) {
+            return Err(Error::new(
+                code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "$out and $merge cannot be used in a transaction",
+            ));
+        }
         if self.body.contains("writeConcern") {
             return Err(Error::new(
                 code::INVALID_OPTIONS,
                 "writeConcern is not allowed within a multi-statement transaction",
             ));
         }
-        self.transaction = Some(core.sessions.transaction(session, number, starts)?);
+        let transaction = core.sessions.transaction(session, number, starts)?;
+        if starts {
+            let moment = Moment::of_database(core.catalog.database(core, &self.database))?;
+            transaction.lock().moment = Some(Arc::new(moment));
+        }
+        self.transaction = Some(transaction);
         Ok(())
     }
 }
@@ -433,6 +438,7 @@ fn meet_fault(core: &Core, command: &Command, prepared: &mut Prepared) -> Result
 
 /// Runs a command; `None`: there is nothing yet, ask again.
 pub fn run(core: &Arc<Core>, client: &mut Client, prepared: &mut Prepared) -> Option<Outcome> {
+    let is_long = prepared.place() == Place::Long;
     let (name, result, more, ran) = match &mut prepared.state {
         State::Done(name, result) => (*name, std::mem::replace(result, Ok(Reply::NotYet)), false, None),
         State::Run(command) => {
@@ -446,17 +452,26 @@ pub fn run(core: &Arc<Core>, client: &mut Client, prepared: &mut Prepared) -> Op
                 session: prepared.session,
                 transaction: prepared.transaction.clone(),
                 txn_number: prepared.txn_number,
+                moment: prepared.moment.clone(),
                 control: &prepared.control,
                 spent: &prepared.spent,
                 waited: prepared.began.elapsed(),
                 streams: prepared.streams,
                 more: false,
             };
+            let listed = (is_long || command.name == "currentOp").then(|| {
+                let (caller, now_ms) = (caller_of(call.client), core.now_ms());
+                core.operations.begin(command.name, call.database, call.body, caller, call.control, now_ms)
+            });
             let result = (command.run)(&mut call).map_err(|error| call.control.explain(error));
+            listed.inspect(|number| core.operations.end(*number));
             let more = call.more;
             if matches!(result, Ok(Reply::NotYet)) {
                 return None;
             }
+            let writes = command.access == Access::Write;
+            let ended = Ended { name: command.name, database: call.database, body: call.body, writes };
+            core.operations.ended(ended, prepared.began.elapsed(), || caller_of(call.client), core.now_ms());
             (command.name, result, more, Some(command))
         }
     };
@@ -466,6 +481,10 @@ pub fn run(core: &Arc<Core>, client: &mut Client, prepared: &mut Prepared) -> Op
             LastCommand { name, charge_ru: prepared.spent.charge_ru(), took_ms: took.as_secs_f64() * 1e3 };
     }
     Some(finish(core, prepared, name, result, more, ran))
+}
+
+fn caller_of(client: &Client) -> Caller {
+    Caller { client: client.peer.to_string(), connection: client.number, app_name: client.app_name.clone() }
 }
 
 fn finish(
@@ -493,10 +512,18 @@ fn finish(
                 // A transaction that has seen an error is over.
                 if let (Some(session), Some(number)) = (prepared.session, prepared.txn_number) {
                     core.sessions.end(session, number, false);
+                    if let Some(transaction) = &prepared.transaction {
+                        super::hidden::settle(core, transaction, false);
+                    }
                 }
             }
             match &effect.labels {
                 Some(given) => labels.extend(given.iter().map(String::as_str)),
+                // What a test makes of a `getMore` from outside is no trouble of the stream itself.
+                None if prepared.change_stream
+                    && name == "getMore"
+                    && effect.error.is_some()
+                    && !effect.inside => {}
                 None => labels.extend(labels_of(prepared, name, error.code)),
             }
             let status = status_of(error.code);
@@ -522,8 +549,9 @@ fn finish(
             core.sessions.wrote(session, number, &prepared.what(command.name), document);
         }
         let concern = effect.write_concern_error.map(Bson::Document).or_else(|| {
-            let writes =
-                ran.is_some_and(|command| command.access == Access::Write) && !prepared.transactional;
+            let writes = ran
+                .is_some_and(|command| command.access == Access::Write || writes_rows(&prepared.body))
+                && !prepared.transactional;
             writes.then(|| concern_error(&prepared.body)).flatten()
         });
         if let Some(mut concern) = concern {
@@ -554,10 +582,13 @@ fn finish(
         }
     }
     let mut tail = tail(core);
-    if let Reply::Document(document) = &reply
-        && document.contains("ok")
-    {
-        tail.remove("ok");
+    match &reply {
+        Reply::Document(document) if document.contains("ok") => drop(tail.remove("ok")),
+        // `$out` and `$merge` answer with a cursor over nothing.
+        Reply::Batch(_) if ran.is_some() && writes_rows(&prepared.body) => {
+            concern_error(&prepared.body).into_iter().for_each(|error| tail.push("writeConcernError", error));
+        }
+        _ => {}
     }
     Outcome { reply: reply.write(&tail), summary, status: 200, hangs_up, more, packs: packs(name) }
 }
@@ -568,24 +599,6 @@ fn packs(name: &str) -> bool {
         name,
         "hello" | "saslStart" | "saslContinue" | "getnonce" | "authenticate" | "createUser" | "updateUser"
     )
-}
-
-/// A write concern that one server cannot fulfil.
-fn concern_error(body: &Document) -> Option<Bson> {
-    let concern = body.get("writeConcern")?.as_document()?;
-    let (number, name, text) = match concern.get("w")? {
-        Bson::String(mode) if &**mode == "majority" => return None,
-        Bson::String(mode) => (
-            79,
-            "UnknownReplWriteConcern",
-            format!("No write concern mode named '{mode}' found in replica set configuration"),
-        ),
-        other if other.as_i64().is_some_and(|nodes| nodes > 1) => {
-            (100, "UnsatisfiableWriteConcern", "Not enough data-bearing nodes".to_owned())
-        }
-        _ => return None,
-    };
-    Some(doc! { "code" => number, "codeName" => name, "errmsg" => text, "errInfo" => doc! { "writeConcern" => concern.clone() } }.into())
 }
 
 fn ends(name: &str) -> bool {

@@ -173,16 +173,33 @@ pub fn list_commands(_: &mut Call<'_>) -> Result<Reply> {
     Ok(doc! { "commands" => commands }.into())
 }
 
-pub fn top(_: &mut Call<'_>) -> Result<Reply> {
-    Ok(doc! { "totals" => doc! { "note" => "all times in microseconds" } }.into())
+pub fn top(call: &mut Call<'_>) -> Result<Reply> {
+    Ok(doc! { "totals" => call.core.operations.top() }.into())
 }
 
-pub fn current_op(_: &mut Call<'_>) -> Result<Reply> {
-    Ok(doc! { "inprog" => Bson::array(Vec::new()) }.into())
+/// Commands under way; of those members of the request that are no options all must be met.
+pub fn current_op(call: &mut Call<'_>) -> Result<Reply> {
+    const OPTIONS: [&str; 5] = ["currentOp", "$all", "$ownOps", "$truncateOps", "comment"];
+    let wanted: Document = (call.body.iter().skip(1))
+        .filter(|(name, _)| !OPTIONS.contains(&&***name) && !options::is_generic(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let context = call.context(None)?;
+    let filter = orrery_mongo::filter::Filter::parse(&wanted, &context)?;
+    let mut shown = Vec::new();
+    for operation in call.core.operations.shown(&call.client.local.to_string()) {
+        if filter.matches(orrery_mongo::ValueRef::OwnedDocument(&operation), &context)? {
+            shown.push(Bson::from(operation));
+        }
+    }
+    Ok(doc! { "inprog" => Bson::array(shown) }.into())
 }
 
 pub fn kill_op(call: &mut Call<'_>) -> Result<Reply> {
-    options::required(call.body, "op")?;
+    let number = options::required(call.body, "op")?;
+    let number = number.as_i64().and_then(|number| i32::try_from(number).ok());
+    // As MongoDB does: whoever names one that has ended already is told the same.
+    let _ = number.is_some_and(|number| call.core.operations.kill(number));
     Ok(doc! { "info" => "attempting to kill op" }.into())
 }
 
@@ -233,8 +250,15 @@ pub fn get_default_rw_concern(_: &mut Call<'_>) -> Result<Reply> {
     .into())
 }
 
-pub fn profile(_: &mut Call<'_>) -> Result<Reply> {
-    Ok(doc! { "was" => 0, "slowms" => 100, "sampleRate" => 1.0 }.into())
+pub fn profile(call: &mut Call<'_>) -> Result<Reply> {
+    let level = match call.argument().as_i64() {
+        Some(level @ 0..=2) => i32::try_from(level).ok(),
+        Some(_) => None,
+        None => return Err(Error::type_mismatch("the level of the profiler is a number")),
+    };
+    let slow_ms = options::number(call.body, "slowms")?;
+    let (was, slow_ms) = call.core.operations.profile(call.database, level, slow_ms);
+    Ok(doc! { "was" => was, "slowms" => slow_ms as i32, "sampleRate" => 1.0 }.into())
 }
 
 pub fn get_last_error(call: &mut Call<'_>) -> Result<Reply> {
@@ -250,6 +274,7 @@ pub fn configure_fail_point(call: &mut Call<'_>) -> Result<Reply> {
     }
     match call.argument().as_str() {
         Some("failCommand") => call.core.fail_points.configure(call.body)?,
+        Some("failGetMoreAfterCursorCheckout") => call.core.fail_points.configure_get_more(call.body)?,
         Some("maxTimeAlwaysTimeOut") => call.core.fail_points.configure_time(call.body)?,
         Some("onPrimaryTransactionalWrite") => call.core.fail_points.configure_write(call.body)?,
         Some(other) => return Err(Error::new(code::NO_SUCH_KEY, format!("{other} not found"))),

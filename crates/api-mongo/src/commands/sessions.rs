@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orrery_mongo::{Bson, Document, Error, Result, doc, error::code};
 
-use super::Call;
+use super::{Call, hidden};
 use crate::reply::Reply;
 use crate::sessions::{TIMEOUT_MINUTES, id_of, no_such_transaction};
 
@@ -51,7 +51,8 @@ pub fn commit(call: &mut Call<'_>) -> Result<Reply> {
     let Some(open) = call.core.sessions.to_commit(session, number)? else {
         return Ok(Document::new().into());
     };
-    let committed = open.lock().commit(call.spent);
+    let committed = open.lock().commit(&call.scope());
+    hidden::settle(call.core, &open, committed.is_ok());
     call.core.sessions.end(session, number, committed.is_ok());
     committed?;
     call.core.clock.tick(call.core.account.env().now_s());
@@ -66,8 +67,9 @@ pub fn abort(call: &mut Call<'_>) -> Result<Reply> {
         None => {
             Err(Error::new(code::TRANSACTION_COMMITTED, format!("Transaction {number} has been committed.")))
         }
-        Some(_) => match call.core.sessions.end(session, number, false) {
+        Some(open) => match call.core.sessions.end(session, number, false) {
             true => {
+                hidden::settle(call.core, &open, false);
                 call.core.cursors.kill_where(|cursor| {
                     cursor.session == Some(session) && cursor.transaction == Some(number)
                 });

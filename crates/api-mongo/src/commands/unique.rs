@@ -1,26 +1,24 @@
-//! Unique indexes: looked up before a write, one writer of a collection at a time.
+//! Unique indexes: which one refuses a write, and with which values.
 //!
-//! They hold among all who write through this API. The engine's own unique keys are fixed when a container is made,
-//! know nothing of arrays, and of sparse and partial indexes; these do.
+//! The engine holds items to them (`collection::rules`), in the commit of each write; it knows that a key is taken, and
+//! here it is found out whose. Within a transaction, whose writes are not made before its end, the same look-up is made
+//! before each write.
 
 use std::sync::Arc;
 
 use orrery_mongo::filter::Filter;
-use orrery_mongo::{Bson, Context, Document, Kind, Result, ValueRef, doc, order};
+use orrery_mongo::{Bson, Context, Document, Error, Result, ValueRef, doc, error::code, index_keys, order};
 use parking_lot::Mutex;
 
 use crate::catalog::Index;
 use crate::collection::{Collection, Scope};
 
-/// Combinations of elements of arrays that one document has in one index.
-const KEYS_MAX: usize = 1_000;
-
-/// What whoever writes in a collection with unique indexes holds.
+/// What whoever changes the indexes of a collection holds.
 pub fn lock(scope: &Scope, collection: &Collection) -> Arc<Mutex<()>> {
     /// Locks that are kept.
     const LOCKS_MAX: usize = 10_000;
     let container = &collection.container;
-    let mut locks = scope.core.unique_locks.lock();
+    let mut locks = scope.core.index_locks.lock();
     if locks.len() > LOCKS_MAX {
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
     }
@@ -33,6 +31,25 @@ pub fn check(scope: &Scope, collection: &Collection, document: &Document, contex
         check_index(scope, collection, index, document, context)?;
     }
     Ok(())
+}
+
+/// The error of a write that the engine has refused, because a key is taken. `None`: it is not any more.
+pub fn taken(
+    scope: &Scope,
+    collection: &Collection,
+    document: &Document,
+    context: &Context,
+) -> Option<Error> {
+    check(scope, collection, document, context).err()
+}
+
+/// The same, where whoever had the key is gone already and there is no time to try again.
+pub fn was_taken(collection: &Collection) -> Error {
+    let index = collection.meta.indexes.iter().find(|index| index.unique);
+    match index {
+        Some(index) => collection.duplicate_of(&index.name, &index.key, &Document::new()),
+        None => Error::new(code::DUPLICATE_KEY, "E11000 duplicate key error"),
+    }
 }
 
 pub fn check_index(
@@ -52,29 +69,18 @@ pub fn check_index(
         return Ok(());
     }
     let paths: Vec<&str> = index.key.iter().map(|(path, _)| &**path).collect();
-    let mut keys: Vec<Vec<Bson>> = vec![Vec::new()];
-    let mut present = false;
-    for path in &paths {
-        let mut values = Vec::new();
-        values_at(ValueRef::OwnedDocument(document), path, &mut values);
-        present |= !values.is_empty();
-        if values.is_empty() {
-            values.push(Bson::Null);
-        }
-        keys = keys
-            .into_iter()
-            .flat_map(|key| values.iter().map(move |value| [&key[..], std::slice::from_ref(value)].concat()))
-            .take(KEYS_MAX)
-            .collect();
-    }
-    if index.sparse && !present {
-        return Ok(());
-    }
     let own = document.get("_id").cloned().unwrap_or(Bson::Null);
-    for key in keys {
+    for values in index_keys::combinations(ValueRef::OwnedDocument(document), &paths)? {
+        if index.sparse && values.iter().all(Option::is_none) {
+            continue;
+        }
+        let key: Vec<Bson> =
+            values.into_iter().map(|value| value.map_or(Bson::Null, ValueRef::to_bson)).collect();
         let mut wanted = Document::new();
         for (path, value) in paths.iter().zip(&key) {
-            wanted.push(*path, doc! { "$eq" => value.clone() });
+            let value =
+                if matches!(value, Bson::Undefined) { Bson::array(Vec::new()) } else { value.clone() };
+            wanted.push(*path, doc! { "$eq" => value });
         }
         if let Some(partial) = &index.partial {
             wanted = doc! { "$and" => Bson::array(vec![wanted.into(), partial.clone().into()]) };
@@ -91,23 +97,6 @@ pub fn check_index(
         }
     }
     Ok(())
-}
-
-/// The values that a path leads to, as an index has them.
-fn values_at(value: ValueRef<'_>, path: &str, out: &mut Vec<Bson>) {
-    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
-    if value.kind() == Kind::Array {
-        for element in value.elements() {
-            values_at(element, path, out);
-        }
-        return;
-    }
-    let Some(inner) = value.get(name) else { return };
-    match rest {
-        Some(rest) => values_at(inner, rest, out),
-        None if inner.kind() == Kind::Array => out.extend(inner.elements().map(ValueRef::to_bson)),
-        None => out.push(inner.to_bson()),
-    }
 }
 
 /// Writes down, before the first one is stored, that a collection may hold decimals: queries of numbers then look at

@@ -54,7 +54,7 @@ pub fn update(call: &mut Call<'_>) -> Result<Reply> {
         }
     };
     check_count(updates.len())?;
-    let ordered = options::flag(body, "ordered", true)?;
+    let ordered = options::boolean(body, "ordered", true)?;
     call.core.counts.updates.fetch_add(updates.len() as u64, Relaxed);
     let (mut n, mut modified) = (0u64, 0u64);
     let (mut upserted, mut errors) = (Vec::new(), Vec::new());
@@ -229,7 +229,7 @@ pub fn single(
                 });
             }
             Err(Refusal::Stale) if scope.transaction.is_none() => {}
-            Err(Refusal::Stale | Refusal::Exists) => return Err(crate::sessions::conflict()),
+            Err(Refusal::Stale | Refusal::Exists | Refusal::Taken) => return Err(crate::sessions::conflict()),
             Err(Refusal::Other(error)) => return Err(error),
         }
     }
@@ -263,13 +263,18 @@ fn change(
         return Err(Refusal::Other(shard_key_changed(collection)));
     }
     let etag = (!found.etag.is_empty()).then_some(found.etag.as_str());
-    let lock = collection.meta.has_unique().then(|| unique::lock(scope, collection));
-    let _turn = lock.as_ref().map(|lock| lock.lock());
-    if lock.is_some() {
+    if scope.transaction.is_some() {
         unique::check(scope, collection, new, context)?;
     }
     let change = if whole { Change::Replace(item.document) } else { Change::Update(item.document) };
-    collection.write(scope, &key, &id, change, etag)
+    match collection.write(scope, &key, &id, change, etag) {
+        Err(Refusal::Taken) => match unique::taken(scope, collection, new, context) {
+            Some(error) => Err(Refusal::Other(error)),
+            // Whoever had the key has given it up meanwhile.
+            None => Err(Refusal::Stale),
+        },
+        result => result,
+    }
 }
 
 fn shard_key_changed(collection: &Collection) -> Error {
@@ -384,7 +389,7 @@ fn many(
     for (result, found) in results.into_iter().zip(founds) {
         match result {
             Ok(()) => done.modified += 1,
-            Err(Refusal::Stale | Refusal::Exists) => stale.push(found),
+            Err(Refusal::Stale | Refusal::Exists | Refusal::Taken) => stale.push(found),
             Err(Refusal::Other(error)) => return Err(error),
         }
     }

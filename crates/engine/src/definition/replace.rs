@@ -9,7 +9,8 @@ impl ContainerDefinition {
     /// The definition after a replace by `new`, or why it cannot be.
     ///
     /// A replace is whole: a policy that is left out is back at its default. Only the conflict policy stays when the
-    /// default is sent or none: it can be set at creation alone, and most clients never mention it. So are the rules of apis.
+    /// default is sent or none: it can be set at creation alone, and most clients never mention it. So do the
+    /// rules of apis where nothing is said of them.
     pub(crate) fn replaced_by(&self, mut new: ContainerDefinition) -> Result<ContainerDefinition> {
         if self.id != new.id {
             return Err(Error::bad_request("Document collection id cannot be changed."));

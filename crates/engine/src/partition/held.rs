@@ -1,9 +1,9 @@
-//! A partition as it was at a moment, for readers that want to see it so for a while: transactions and snapshot reads.
+//! A partition as it was at a moment, for readers that want to see it so for a while: transactions, snapshot reads.
 //!
-//! A snapshot of the store is held, and what has changed since is told by the feed. So a reader can ask the index of the
-//! present, which is fast, and put right what it finds: versions of later are replaced by those of then, and items that
-//! have left the result come back. Purges of whole logical partitions are not told item by item; a reader has to begin
-//! anew behind one, and so where the partition has gone to others.
+//! A snapshot of the store is held, and what has changed since is told by the feed. So a reader can ask the index of
+//! the present, which is fast, and put right what it finds: versions of later are replaced by those of then, and
+//! items that have left the result come back. Purges of whole logical partitions are not told item by item; a reader
+//! has to begin anew behind one, and so where the partition has gone to others.
 
 use std::sync::Arc;
 

@@ -256,7 +256,7 @@ impl Found {
         let condition = Condition::Field { path: path.clone(), test: Test::In(values) };
         let filter = Filter { root: condition, collation: context.collation.clone() };
         let filter = Filter::all_of(also.into_iter().cloned().chain([filter]).collect::<Vec<_>>());
-        let scan = Scan { filter: filter.clone(), sort: None, limit: None };
+        let scan = Scan { filter: filter.clone(), variables: context.variables.clone(), ..Scan::default() };
         let mut source = env.collections.scan(target.0, target.1, &scan)?;
         let mut found = Found { rows: Vec::new(), by_value: HashMap::new() };
         while let Some(row) = source.next()? {

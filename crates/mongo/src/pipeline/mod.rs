@@ -72,6 +72,8 @@ pub struct Scan {
     pub sort: Option<Sort>,
     /// Rows that are wanted of what the filter lets through, in the order of the sort.
     pub limit: Option<u64>,
+    /// The variables that the filter may name.
+    pub variables: Document,
 }
 
 /// `$merge` without its target.
@@ -249,7 +251,8 @@ impl Pipeline {
             return self.run(ListRows::empty(), env);
         }
         let Leading { filter, sort, limit, .. } = self.leading();
-        let rows = env.collections.scan(&env.database, &env.collection, &Scan { filter, sort, limit })?;
+        let scan = Scan { filter, sort, limit, variables: env.context.variables.clone() };
+        let rows = env.collections.scan(&env.database, &env.collection, &scan)?;
         self.run(rows, env)
     }
 }

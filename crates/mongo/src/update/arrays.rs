@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::order;
 use crate::sort::Sort;
-use crate::value::{Bson, Document};
+use crate::value::{Bson, Document, Kind};
+use crate::value_ref::ValueRef;
 
 /// Elements to add, where, and what of the array stays.
 #[derive(Clone, Debug)]
@@ -88,10 +89,8 @@ impl Push {
                 });
             }
             Some(ElementSort::Members(sort)) => {
-                let mut keyed: Vec<(Vec<Bson>, Bson)> = elements
-                    .into_iter()
-                    .map(|element| (sort.key_of((&element).into(), context), element))
-                    .collect();
+                let mut keyed: Vec<(Vec<Bson>, Bson)> =
+                    elements.into_iter().map(|element| (keys_of(sort, &element), element)).collect();
                 keyed.sort_by(|a, b| sort.compare_keys(&a.0, &b.0, context));
                 elements = keyed.into_iter().map(|(_, element)| element).collect();
             }
@@ -106,6 +105,17 @@ impl Push {
         }
         Ok(Bson::array(elements))
     }
+}
+
+/// The values that an element sorts by. Unlike those of a query, these paths do not look into arrays.
+fn keys_of(sort: &Sort, element: &Bson) -> Vec<Bson> {
+    let at = |path: &str| {
+        path.split('.').try_fold(ValueRef::Owned(element), |value, name| match value.kind() {
+            Kind::Array => name.parse().ok().and_then(|index| value.at(index)),
+            _ => value.get(name),
+        })
+    };
+    sort.keys.iter().map(|key| at(&key.path).map_or(Bson::Null, ValueRef::to_bson)).collect()
 }
 
 fn element_sort(value: &Bson) -> Result<ElementSort> {

@@ -7,9 +7,11 @@ The last line is `N passed, N failed`, and the exit status says the same.
 """
 import os
 import sys
+import time
 import traceback
 import urllib.parse
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from bson import Decimal128, Int64, ObjectId
@@ -124,6 +126,67 @@ def a_unique_index_holds(client, db):
     fails(11000, lambda: db.people.insert_one({"mail": "a"}))
     fails(11000, lambda: db.people.update_one({"_id": 2}, {"$set": {"mail": "a"}}))
     assert sorted(db.people.index_information()) == ["_id_", "mail_1"]
+
+
+@case
+def a_unique_index_is_built_over_documents_that_are_there_or_says_which_value_is_there_twice(client, db):
+    db.built.insert_many([{"_id": n, "a": n % 200, "b": [n, -n]} for n in range(400)])
+    fails(11000, lambda: db.built.create_index("a", unique=True))
+    assert sorted(db.built.index_information()) == ["_id_"]
+    db.built.insert_one({"_id": "x", "a": 1})
+    db.built.create_index("b", unique=True, partialFilterExpression={"b": {"$exists": True}})
+    fails(11000, lambda: db.built.insert_one({"b": [1000, -7]}))
+    db.built.insert_many([{"a": 5}, {"a": 5}])
+
+
+@case
+def of_many_writers_of_one_value_one_succeeds(client, db):
+    db.race.create_index([("a", 1), ("b", 1)], unique=True)
+
+    def write(n):
+        try:
+            db.race.insert_one({"a": n % 20, "b": "x"})
+            return 1
+        except DuplicateKeyError as error:
+            assert error.details["keyPattern"] == {"a": 1, "b": 1}, error.details
+            return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(write, range(160))) == 20
+    assert db.race.count_documents({}) == 20
+
+
+@case
+def documents_go_when_their_date_is_over(client, db):
+    past, future = datetime(2001, 1, 1, tzinfo=timezone.utc), datetime(2101, 1, 1, tzinfo=timezone.utc)
+    db.dated.insert_one({"_id": "before", "at": past})
+    db.dated.create_index("at", expireAfterSeconds=60)
+    db.dated.insert_many([{"_id": "past", "at": [future, past]}, {"_id": "future", "at": future}, {"_id": "none", "at": "x"}])
+    deadline = time.monotonic() + 60
+    while db.dated.count_documents({}) > 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert sorted(d["_id"] for d in db.dated.find()) == ["future", "none"]
+
+
+@case
+def a_transaction_reads_one_moment(client, db):
+    db.moment.insert_many([{"_id": n, "n": 0} for n in range(10)])
+    with client.start_session() as session, session.start_transaction():
+        assert db.moment.count_documents({"n": 0}, session=session) == 10
+        db.moment.update_many({"_id": {"$lt": 5}}, {"$set": {"n": 1}})
+        db.moment.delete_one({"_id": 9})
+        db.moment.insert_one({"_id": 10, "n": 0})
+        assert db.moment.find_one({"_id": 0}, session=session)["n"] == 0
+        assert sorted(d["_id"] for d in db.moment.find({"n": 0}, session=session)) == list(range(10))
+        db.moment.insert_one({"_id": 11, "n": 0}, session=session)
+        assert db.moment.count_documents({}, session=session) == 11
+    assert db.moment.count_documents({}) == 11
+    with client.start_session() as session:
+        session.start_transaction()
+        db.moment.find_one({"_id": 1}, session=session)
+        db.moment.update_one({"_id": 1}, {"$inc": {"n": 1}})
+        db.moment.update_one({"_id": 1}, {"$inc": {"n": 1}}, session=session)
+        fails(112, session.commit_transaction)
 
 
 @case

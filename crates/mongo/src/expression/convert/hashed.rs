@@ -6,19 +6,29 @@
 use md5::{Digest, Md5};
 
 use crate::error::Result;
-use crate::expression::Call;
+use crate::expression::Node;
 use crate::expression::number;
-use crate::expression::table::{Operator, values};
+use crate::expression::parse::Parser;
+use crate::expression::table::{Operator, own};
 use crate::value::{Bson, Kind};
 use crate::value_ref::ValueRef;
 
-pub(crate) static OPERATORS: &[Operator] = &[values(
+pub(crate) static OPERATORS: &[Operator] = &[own(
     "$toHashedIndexKey",
-    (1, 1),
-    |call: &Call<'_>| -> Result<Option<Bson>> { Ok(Some(Bson::Int64(hash(call.arguments[0].as_ref())))) },
+    of_operand,
     "{$toHashedIndexKey: value}",
     "The hash by which a hashed index knows a value.",
 )];
+
+/// Its operand is one value: an array is that, and no list of arguments.
+fn of_operand(parser: &mut Parser<'_>, name: &'static str, argument: &Bson) -> Result<Node> {
+    Ok(Node::Lazy {
+        name,
+        run: |call| Ok(Some(Bson::Int64(hash(call.arguments[0].evaluate_in(call.scope)?.as_ref())))),
+        arguments: vec![parser.expression(argument)?],
+        variables: Vec::new(),
+    })
+}
 
 /// The hash of a value, or of none.
 pub fn hash(value: Option<&Bson>) -> i64 {
