@@ -33,5 +33,7 @@ pub struct GremlinConfig {
     pub memory_bytes: usize,
     /// The memory that all requests of the process share.
     pub memory: Arc<MemoryPool>,
+    /// What is kept of graphs that were read.
+    pub cache_bytes: u64,
     pub hosts: HostCheck,
 }

@@ -292,7 +292,10 @@ fn answer(
     let (budget, spent) = (frames.budget.clone(), frames.meter.spent.clone());
     let env = core.account.env().clone();
     let seed = env.random_u64();
-    let mut graph = ContainerGraph::new(container, env, limits, budget.clone(), spent, writes)?;
+    let mut graph = {
+        let cache = core.cache.clone();
+        ContainerGraph::new(container, env, limits, budget.clone(), spent, cache, writes)?
+    };
     // Drivers that send bytecode expect references, unless they ask for more.
     let materialize = match request.text_arg("materializeProperties") {
         Some("tokens") => false,

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::access::Authorizer;
 use crate::config::GremlinConfig;
+use crate::graph::cache::GraphCache;
 use crate::graph::host::{HOST, host};
 use crate::{http_script, upgrade, websocket};
 
@@ -24,6 +25,7 @@ pub struct Core {
     pub config: GremlinConfig,
     pub authorizer: Authorizer,
     pub lengthy: Lengthy,
+    pub cache: Arc<GraphCache>,
 }
 
 impl Core {
@@ -51,7 +53,8 @@ impl GremlinService {
         let host = host(config.memory.clone(), config.memory_bytes);
         account.set_query_host(HOST, Arc::new(host));
         let authorizer = Authorizer::new(config.keys.clone(), account.number(), config.clock_skew_s);
-        GremlinService(Arc::new(Core { account, config, authorizer, lengthy }))
+        let cache = Arc::new(GraphCache::new(config.cache_bytes));
+        GremlinService(Arc::new(Core { account, config, authorizer, lengthy, cache }))
     }
 }
 

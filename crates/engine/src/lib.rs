@@ -99,7 +99,7 @@ pub use item::*;
 pub use item_rules::{CompiledRule, RuleHost};
 pub use offer::{Level, Offer, OfferOwner, Throughput};
 pub use orrery_storage::Durability;
-pub use partition::{Draft, Drafted, HeldContainer, Rewritten};
+pub use partition::{Draft, Drafted, Freshness, HeldContainer, Rewritten};
 pub use query::{
     Costs, DistributedFailure, DistributedPosition, DistributedQuery, IndexUse, PageSink, PartitionQuery,
     QueryFailure, QueryInsight, QueryLimits, QueryMetrics, QueryOptions, QueryPage, QueryPosition,

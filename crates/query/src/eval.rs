@@ -20,7 +20,7 @@ use crate::direct::{Direct, Input};
 use crate::like::{LOOK_EVERY, LikePattern};
 use crate::limits::{ITEM_STEPS_MAX, ROW_OVERHEAD_BYTES};
 use crate::meter::Meter;
-use crate::node::{BlockSource, Grouping, Node, Pattern, SelectBlock, SourceKind};
+use crate::node::{BlockSource, Grouping, Node, Pattern, SelectBlock, SourceKind, text_of};
 use crate::operators::{between, binary, equality, unary};
 use crate::row::RowView;
 use crate::value::{Eval, value_bytes};
@@ -114,8 +114,9 @@ impl<'a> Frame<'a> {
                 value
             }
             Node::Logical(op, operands) => Eval::truth(self.logical(*op, operands)?),
-            Node::In { needle, list, negated } => {
-                let found = self.contained(needle, list)?;
+            Node::In { needle, list, negated, sorted } => {
+                let found =
+                    if *sorted { self.sorted_in(needle, list)? } else { self.contained(needle, list)? };
                 Eval::truth(found.map(|found| found != *negated))
             }
             Node::Like { text, pattern, negated } => {
@@ -229,6 +230,16 @@ impl<'a> Frame<'a> {
             }
         }
         Ok(Some(false))
+    }
+
+    /// The same in a list of constant strings that is in order.
+    fn sorted_in(&mut self, needle: &'a Node, list: &'a [Node]) -> Evaluated<Option<bool>> {
+        let needle = self.eval(needle)?;
+        Ok(match needle.as_str() {
+            Some(text) => Some(list.binary_search_by(|node| text_of(node).cmp(&Some(text))).is_ok()),
+            None if needle.is_undefined() => None,
+            None => Some(false),
+        })
     }
 
     fn like(&mut self, text: &Eval<'a>, pattern: &'a Pattern) -> Evaluated<Option<bool>> {

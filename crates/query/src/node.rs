@@ -20,9 +20,24 @@ pub(crate) enum Node {
     Unary(UnaryOp, Box<Node>),
     Binary(BinaryOp, Box<Node>, Box<Node>),
     Logical(LogicalOp, Vec<Node>),
-    In { needle: Box<Node>, list: Vec<Node>, negated: bool },
-    Like { text: Box<Node>, pattern: Pattern, negated: bool },
-    Between { value: Box<Node>, low: Box<Node>, high: Box<Node>, negated: bool },
+    /// `sorted`: many constant strings, in the order of their bytes.
+    In {
+        needle: Box<Node>,
+        list: Vec<Node>,
+        negated: bool,
+        sorted: bool,
+    },
+    Like {
+        text: Box<Node>,
+        pattern: Pattern,
+        negated: bool,
+    },
+    Between {
+        value: Box<Node>,
+        low: Box<Node>,
+        high: Box<Node>,
+        negated: bool,
+    },
     Conditional(Box<Node>, Box<Node>, Box<Node>),
     Coalesce(Box<Node>, Box<Node>),
     Array(Vec<Node>),
@@ -30,6 +45,17 @@ pub(crate) enum Node {
     Call(&'static Function, Vec<Node>),
     Udf(String, Vec<Node>),
     Subquery(SubqueryKind, Box<SelectBlock>),
+}
+
+/// From how many strings on a list is searched in halves.
+pub(crate) const SORTED_LIST_MIN: usize = 8;
+
+/// The text of a constant string.
+pub(crate) fn text_of(node: &Node) -> Option<&str> {
+    match node {
+        Node::Constant(Value::String(text)) => Some(text),
+        _ => None,
+    }
 }
 
 /// A LIKE pattern, compiled ahead when it is constant.

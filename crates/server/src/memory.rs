@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! memory limit                                   e.g. 4 GB
-//!   − caches            --cache-size                 256 MB   blocks, items, columns
+//!   − caches            --cache-size                 256 MB   blocks, items, columns, graphs
 //!   − store             memtables, queue of commits   78 MB   what the store holds before it is on disk
 //!   − results           rows of later pages           67 MB   kept by queries for their next page
 //!   − base              program, threads, indexes     34 MB

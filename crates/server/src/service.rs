@@ -110,14 +110,19 @@ pub fn open(config: &Config) -> Result<Served> {
     })
 }
 
-/// The part of the cache that columns may take; blocks and items have the rest.
+/// The part of the cache that columns may take; blocks and items have what is left.
 fn column_bytes(config: &Config) -> u64 {
     config.cache_size_bytes / 4
 }
 
+/// The part of the cache that vertices and the ways between them may take.
+fn graph_bytes(config: &Config) -> u64 {
+    config.cache_size_bytes / 8
+}
+
 fn open_directory(config: &Config) -> Result<EmbeddedStore> {
     let path = config.data_dir.as_path();
-    let cache_bytes = config.cache_size_bytes - column_bytes(config);
+    let cache_bytes = config.cache_size_bytes - column_bytes(config) - graph_bytes(config);
     let options = EmbeddedOptions { cache_bytes, ..EmbeddedOptions::default() };
     EmbeddedStore::open(path, options)
         .with_context(|| format!("cannot open the data directory {}", path.display()))
@@ -195,6 +200,7 @@ fn gremlin_config(config: &Config, memory: Arc<MemoryPool>) -> Result<GremlinCon
         request_time: config.request_timeout,
         memory_bytes: usize::try_from(config.gremlin_memory_bytes).unwrap_or(usize::MAX),
         memory,
+        cache_bytes: graph_bytes(config),
         hosts: Arc::new(move |headers, uri| hosts.check(headers, uri)),
     })
 }

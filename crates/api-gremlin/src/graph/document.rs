@@ -13,8 +13,10 @@ use std::sync::Arc;
 
 use num_bigint::BigInt;
 use orrery_gremlin::Value;
-use orrery_gremlin::value::{DateTime, Decimal, Edge, Property, Vertex, VertexProperty};
+use orrery_gremlin::value::{DateTime, Decimal, Direction, Edge, Property, Vertex, VertexProperty};
 use orrery_model::{DocWriter, Extended, Kind, Number, NumberWidth, Raw};
+
+use super::cache::Far;
 
 pub const ID: &str = "id";
 pub const LABEL: &str = "label";
@@ -170,6 +172,34 @@ impl Form<'_> {
         }
         let label = text(document, LABEL).unwrap_or(DEFAULT_EDGE_LABEL);
         Some(Edge::loaded(Value::string(id), label, out_v, in_v, properties))
+    }
+}
+
+impl Form<'_> {
+    /// Of an edge: the id and the partition of one end, and what is known of the other. `label` is used again where it
+    /// fits.
+    pub fn ends<'d>(
+        &self,
+        document: Raw<'d>,
+        near: Direction,
+        label: &Arc<str>,
+    ) -> Option<(&'d str, Value, Far)> {
+        if !is_edge(document) {
+            return None;
+        }
+        let (out, into) =
+            (text(document, SOURCE).unwrap_or_default(), text(document, SINK).unwrap_or_default());
+        let out_partition = self.partition(document);
+        let in_partition = document.get(SINK_PARTITION).map_or(Value::Null, value);
+        let far = |id: &str, far_label: &str, partition| {
+            let far_label = text(document, far_label).unwrap_or(DEFAULT_LABEL);
+            let label = if **label == *far_label { label.clone() } else { Arc::from(far_label) };
+            Far { id: Value::string(id), label, partition }
+        };
+        Some(match near {
+            Direction::In => (into, in_partition, far(out, SOURCE_LABEL, out_partition)),
+            _ => (out, out_partition, far(into, SINK_LABEL, in_partition)),
+        })
     }
 }
 

@@ -8,9 +8,12 @@
 //!
 //! - An edge lies in the logical partition of the vertex that it leaves: edges out of a frontier are asked for where
 //!   its vertices lie, by the index on `_vertexId`; edges into one by the index on `_sink`, wherever they are.
-//! - A frontier is asked for at once: one query for each partition, not one for each vertex.
+//! - A frontier is asked for at once: one query for each partition, not one for each vertex (`adjacency`).
+//! - What was read and not written since is not read again (`cache`).
 //! - What a traversal has read of an element is what it changes: a write that another one has overtaken is refused.
 
+mod adjacency;
+pub mod cache;
 mod document;
 pub mod host;
 mod item_form;
@@ -26,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use orrery_budget::Budget;
 use orrery_engine::access::Limits;
-use orrery_engine::{Container, Env};
+use orrery_engine::{Container, Env, RequestClass};
 use orrery_gremlin::graph::{
     Adjacent, AdjacentLookup, Cursor, EdgeChange, Graph, Lookup, NewEdge, NewVertex, Page, StoreOp,
     VertexChange,
@@ -36,6 +39,7 @@ use orrery_gremlin::{Error, Result, Value};
 use orrery_model::{KeyComponent, PartitionKey};
 
 use crate::errors::Failure;
+use cache::{GraphCache, Kept};
 
 /// What a request has spent so far, for whoever writes its answer meanwhile.
 #[derive(Debug, Default)]
@@ -68,7 +72,12 @@ pub struct ContainerGraph {
     displaced: HashSet<(String, String)>,
     system_properties: Vec<Arc<str>>,
     store_ops: Vec<StoreOp>,
+    cache: Arc<GraphCache>,
 }
+
+/// What was answered from memory, by partition: how much there was of it and what it costs.
+#[derive(Default)]
+struct KeptCharges(Vec<(u32, u64, f64)>);
 
 impl ContainerGraph {
     pub fn new(
@@ -77,6 +86,7 @@ impl ContainerGraph {
         limits: Limits,
         budget: Budget,
         spent: Arc<Spent>,
+        cache: Arc<GraphCache>,
         writes: bool,
     ) -> std::result::Result<ContainerGraph, Failure> {
         let partition_key = partition_key(&container)?;
@@ -91,7 +101,40 @@ impl ContainerGraph {
             displaced: HashSet::new(),
             system_properties: Vec::new(),
             store_ops: Vec::new(),
+            cache,
         })
+    }
+
+    /// Whether what was read may be kept and used again: what a traversal changes it sees as it is, with its version;
+    /// and some callers see a part of the graph.
+    fn may_keep(&self) -> bool {
+        self.seen.is_none() && self.system_properties.is_empty() && self.limits.key().is_none()
+    }
+
+    /// Lets the request in at a partition that something kept is of, as reading it would.
+    fn use_kept(&self, spent: &mut KeptCharges, kept: &Kept) -> Result<()> {
+        let range = kept.fresh.range_id;
+        let place = match spent.0.iter().position(|(known, ..)| *known == range) {
+            Some(place) => place,
+            None => {
+                self.container.admit_page(range, RequestClass::default()).map_err(failed)?;
+                spent.0.push((range, 0, 0.0));
+                spent.0.len() - 1
+            }
+        };
+        let (_, count, charge_ru) = &mut spent.0[place];
+        *count += 1;
+        *charge_ru += kept.charge_ru;
+        Ok(())
+    }
+
+    fn charge_kept(&mut self, spent: KeptCharges) {
+        let began = std::time::Instant::now();
+        for (range, count, charge_ru) in spent.0 {
+            self.container.charge_page(range, RequestClass::default(), charge_ru, None);
+            self.spent.add(charge_ru);
+            self.did(1, count as usize, 0, began);
+        }
     }
 
     /// The key of a logical partition by the value of its property.

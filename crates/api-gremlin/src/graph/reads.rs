@@ -1,6 +1,6 @@
 //! Finding elements: by key and id, by index, over one partition or all of them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,45 +8,42 @@ use orrery_engine::{
     DistributedFailure, DistributedPosition, DistributedQuery, Item, Kind, QueryOptions, ReadOptions,
     Resuming, Scope, StatementSource, block_on,
 };
-use orrery_gremlin::graph::{Adjacent, AdjacentLookup, Cursor, ElementId, Found, Lookup, Page, Want};
+use orrery_gremlin::graph::{Cursor, ElementId, Lookup, Page};
 use orrery_gremlin::value::{Direction, Edge, Vertex};
 use orrery_gremlin::{Result, Value};
-use orrery_model::{Epk, PartitionKey, Raw};
+use orrery_model::{PartitionKey, Raw};
 use orrery_query::Rows;
 use orrery_query::merge::{Merged, PageSize};
 
+use super::cache::{Kept, Place, What};
 use super::document::{Form, System, displaced_id, is_displaced, is_edge};
 use super::host::SYSTEM;
 use super::item_form::{self, ItemForm};
 use super::statement::{Conditions, Statement};
-use super::{ContainerGraph, failed};
+use super::{ContainerGraph, KeptCharges, failed};
 use crate::errors::Failure;
 
 /// Elements of a page.
-const PAGE_ROWS_MAX: usize = 1_000;
+pub(super) const PAGE_ROWS_MAX: usize = 1_000;
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Vertices of a frontier that one query asks for.
-const FRONTIER_MAX: usize = 512;
 
 /// One query, and where in the hash space it runs.
-struct Task {
-    scope: Scope,
-    statement: Arc<Statement>,
+pub(super) struct Task {
+    pub scope: Scope,
+    pub statement: Arc<Statement>,
     /// Of edges: which of their ends the frontier is.
-    frontier_end: Direction,
+    pub frontier_end: Direction,
 }
 
 /// Queries one after the other, and how far they have come.
-struct Run {
-    tasks: VecDeque<Task>,
+pub(super) struct Run {
+    pub tasks: VecDeque<Task>,
     position: Option<DistributedPosition>,
-    /// Of a frontier: which vertices have an id.
-    sources: HashMap<Arc<str>, Vec<u32>>,
 }
 
 impl Run {
-    fn of(tasks: VecDeque<Task>) -> Run {
-        Run { tasks, position: None, sources: HashMap::new() }
+    pub fn of(tasks: VecDeque<Task>) -> Run {
+        Run { tasks, position: None }
     }
 
     fn resumed(cursor: Cursor) -> Result<Run> {
@@ -153,7 +150,7 @@ impl ContainerGraph {
 
     /// The next rows, all of one query, and which end of edges its frontier is; none when the queries have come to
     /// their end.
-    fn fetch(&mut self, run: &mut Run, rows: usize) -> Result<(Rows, Direction)> {
+    pub(super) fn fetch(&mut self, run: &mut Run, rows: usize) -> Result<(Rows, Direction)> {
         self.budget.check()?;
         loop {
             let Some(task) = run.tasks.front() else { return Ok((Rows::default(), Direction::Out)) };
@@ -204,7 +201,11 @@ impl ContainerGraph {
     }
 
     /// Calls `each` with the documents of a page, whose versions count as seen.
-    fn each_row(&mut self, rows: &Rows, mut each: impl FnMut(&mut ContainerGraph, Raw<'_>, System<'_>)) {
+    pub(super) fn each_row(
+        &mut self,
+        rows: &Rows,
+        mut each: impl FnMut(&mut ContainerGraph, Raw<'_>, System<'_>),
+    ) {
         for row in rows.iter() {
             let Some((document, system)) = item_form::read(row) else { continue };
             if self.seen.is_some()
@@ -354,24 +355,50 @@ impl ContainerGraph {
         Ok(())
     }
 
-    /// The vertices that references name.
+    /// The vertices that references name, those that are kept without reading them.
     pub(super) fn read_vertices(&mut self, vertices: &[Arc<Vertex>]) -> Result<Vec<Option<Arc<Vertex>>>> {
         let mut found = Vec::with_capacity(vertices.len());
+        let mut spent = KeptCharges::default();
+        let may_keep = self.may_keep();
         for vertex in vertices {
             self.budget.step(1)?;
             let Some(id) = vertex.id.as_str() else {
                 found.push(None);
                 continue;
             };
-            found.push(match self.key(&vertex.partition) {
-                Some(key) => self.vertex_at(&key, id)?,
+            let Some(key) = self.key(&vertex.partition) else {
                 // A reference that a client sent does not say where it lies.
-                None => {
-                    let ids = [ElementId { partition: None, id: vertex.id.clone() }];
-                    self.vertices_by_id(&ids, &Lookup::default())?.into_iter().next()
-                }
-            });
+                let ids = [ElementId { partition: None, id: vertex.id.clone() }];
+                found.push(self.vertices_by_id(&ids, &Lookup::default())?.into_iter().next());
+                continue;
+            };
+            let fresh = if may_keep { self.container.freshness(&key) } else { None };
+            let Some(fresh) = fresh else {
+                found.push(self.vertex_at(&key, id)?);
+                continue;
+            };
+            let place = Place::of(fresh, vertex, None);
+            if let Some(kept) = self.cache.get(&place, fresh)
+                && let What::Vertex { label, properties } = &kept.what
+            {
+                self.use_kept(&mut spent, &kept)?;
+                let known = Vertex::reference(vertex.id.clone(), label.clone(), vertex.partition.clone());
+                known.fill(properties.clone());
+                found.push(Some(Arc::new(known)));
+                continue;
+            }
+            let before_ru = self.spent.charge_ru();
+            let read = self.vertex_at(&key, id)?;
+            if let Some(read) = &read
+                && let Some(properties) = read.properties()
+            {
+                let charge_ru = self.spent.charge_ru() - before_ru;
+                let what = What::Vertex { label: read.label.clone(), properties: properties.clone() };
+                self.cache.keep(place, Kept { fresh, what, charge_ru });
+            }
+            found.push(read);
         }
+        self.charge_kept(spent);
         Ok(found)
     }
 
@@ -385,183 +412,9 @@ impl ContainerGraph {
         }
         Ok(found)
     }
-
-    pub(super) fn find_adjacent(
-        &mut self,
-        frontier: &[Arc<Vertex>],
-        lookup: &AdjacentLookup,
-        from: Option<Cursor>,
-    ) -> Result<Page<Adjacent>> {
-        let mut run = match from {
-            Some(cursor) => Run::resumed(cursor)?,
-            None => self.adjacent_run(frontier, lookup)?,
-        };
-        let (rows, end) = self.fetch(&mut run, PAGE_ROWS_MAX)?;
-        let mut edges: Vec<(u32, Arc<Edge>)> = Vec::with_capacity(rows.len());
-        let sources = std::mem::take(&mut run.sources);
-        self.each_row(&rows, |graph, document, system| {
-            let Some(edge) = graph.form().edge(document, system) else { return };
-            let edge = Arc::new(edge);
-            let near = if end == Direction::Out { &edge.out_v } else { &edge.in_v };
-            for source in near.id.as_str().and_then(|id| sources.get(id)).into_iter().flatten() {
-                let Some(vertex) = frontier.get(*source as usize) else { continue };
-                if graph.same_partition(&vertex.partition, &near.partition) {
-                    edges.push((*source, edge.clone()));
-                }
-            }
-        });
-        run.sources = sources;
-        let items = self.ends(edges, end, &lookup.want)?;
-        Ok(Page { items, next: run.into_cursor() })
-    }
-
-    /// What was wanted of edges, of which the frontier is this end.
-    fn ends(&mut self, edges: Vec<(u32, Arc<Edge>)>, near: Direction, want: &Want) -> Result<Vec<Adjacent>> {
-        let far = |edge: &Edge| match near {
-            Direction::In => edge.out_v.clone(),
-            _ => edge.in_v.clone(),
-        };
-        let edge = |(source, edge)| Adjacent { source, found: Found::Edge(edge) };
-        let vertex = |(source, edge): (u32, Arc<Edge>)| Adjacent { source, found: Found::Vertex(far(&edge)) };
-        Ok(match want {
-            Want::Edges => edges.into_iter().map(edge).collect(),
-            Want::Vertices => edges.into_iter().map(vertex).collect(),
-            Want::LoadedVertices { .. } => {
-                let mut wanted: Vec<Arc<Vertex>> = Vec::new();
-                // What is filled in later is no part of a vertex's hash.
-                #[allow(clippy::mutable_key_type)]
-                let mut places: HashMap<Arc<Vertex>, usize> = HashMap::new();
-                let mut at = Vec::with_capacity(edges.len());
-                for (source, edge) in &edges {
-                    let vertex = far(edge);
-                    let place = *places.entry(vertex.clone()).or_insert_with(|| {
-                        wanted.push(vertex);
-                        wanted.len() - 1
-                    });
-                    at.push((*source, place));
-                }
-                let read = self.read_vertices(&wanted)?;
-                let loaded = |(source, place): (u32, usize)| {
-                    let vertex = read.get(place)?.clone()?;
-                    Some(Adjacent { source, found: Found::Vertex(vertex) })
-                };
-                at.into_iter().filter_map(loaded).collect()
-            }
-        })
-    }
-
-    fn same_partition(&self, one: &Value, other: &Value) -> bool {
-        // A reference that a client sent does not say where it lies.
-        one == other || one.is_null() || other.is_null() || self.key(one) == self.key(other)
-    }
-
-    fn adjacent_run(&self, frontier: &[Arc<Vertex>], lookup: &AdjacentLookup) -> Result<Run> {
-        let mut sources: HashMap<Arc<str>, Vec<u32>> = HashMap::with_capacity(frontier.len());
-        for (at, vertex) in frontier.iter().enumerate() {
-            if let Value::String(id) = &vertex.id {
-                sources.entry(id.clone()).or_default().push(at as u32);
-            }
-        }
-        let mut tasks = VecDeque::new();
-        if lookup.direction != Direction::In {
-            self.out_tasks(frontier, lookup, &mut tasks)?;
-        }
-        if lookup.direction != Direction::Out {
-            let ids: Vec<&str> = sources.keys().map(|id| &**id).collect();
-            for ids in ids.chunks(FRONTIER_MAX) {
-                let statement = self.edge_statement(Conditions::into(ids), lookup)?;
-                tasks.push_back(Task { scope: Scope::All, statement, frontier_end: Direction::In });
-            }
-        }
-        Ok(Run { tasks, position: None, sources })
-    }
-
-    fn edge_statement(&self, base: Conditions, lookup: &AdjacentLookup) -> Result<Arc<Statement>> {
-        let conditions = match lookup.edge_labels.is_empty() {
-            true => base,
-            false => base.labels(lookup.edge_labels.iter().map(|label| &**label)),
-        };
-        compiled(conditions.filters(&lookup.edge_filters, false, self.partition_key.as_deref()))
-    }
-
-    /// Edges out of a frontier: one query for each physical partition, and of each logical one that is alone there.
-    fn out_tasks(
-        &self,
-        frontier: &[Arc<Vertex>],
-        lookup: &AdjacentLookup,
-        tasks: &mut VecDeque<Task>,
-    ) -> Result<()> {
-        struct Group<'f> {
-            scope: Scope,
-            keys: Vec<PartitionKey>,
-            ids: Vec<&'f str>,
-        }
-        let ranges = self.container.ranges();
-        let mut groups: Vec<Option<Group<'_>>> = (0..=ranges.len()).map(|_| None).collect();
-        for vertex in frontier {
-            let Some(id) = vertex.id.as_str() else { continue };
-            let key = self.key(&vertex.partition);
-            let range = match &key {
-                Some(key) => {
-                    let epk: Epk = self.container.span(key).map_err(failed)?.0;
-                    ranges.partition_point(|range| range.min <= epk).saturating_sub(1)
-                }
-                None => ranges.len(),
-            };
-            let Some(group) = groups.get_mut(range) else { continue };
-            let scope = || match ranges.get(range) {
-                Some(range) => Scope::Epk { min: range.min.clone(), max: range.max.clone(), range: None },
-                None => Scope::All,
-            };
-            let group =
-                group.get_or_insert_with(|| Group { scope: scope(), keys: Vec::new(), ids: Vec::new() });
-            group.ids.push(id);
-            // Whether there are several is all that matters.
-            if let Some(key) = key
-                && group.keys.len() < 2
-                && !group.keys.contains(&key)
-            {
-                group.keys.push(key);
-            }
-        }
-        for Group { scope, mut keys, ids } in groups.into_iter().flatten() {
-            let scope = match keys.len() {
-                1 if !keys[0].0.is_empty() => Scope::Key(keys.remove(0)),
-                _ => scope,
-            };
-            for ids in ids.chunks(FRONTIER_MAX) {
-                let statement = self.edge_statement(Conditions::out_of(ids), lookup)?;
-                tasks.push_back(Task { scope: scope.clone(), statement, frontier_end: Direction::Out });
-            }
-        }
-        Ok(())
-    }
-
-    /// All edges that touch vertices, for whoever removes them.
-    pub(super) fn touching(&mut self, vertices: &[Arc<Vertex>]) -> Result<Vec<Arc<Edge>>> {
-        let lookup = AdjacentLookup {
-            direction: Direction::Both,
-            edge_labels: Vec::new(),
-            edge_filters: Vec::new(),
-            want: Want::Edges,
-            limit_per_source: None,
-        };
-        let (mut edges, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = self.find_adjacent(vertices, &lookup, cursor)?;
-            edges.extend(page.items.into_iter().filter_map(|adjacent| match adjacent.found {
-                Found::Edge(edge) => Some(edge),
-                Found::Vertex(_) => None,
-            }));
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => return Ok(edges),
-            }
-        }
-    }
 }
 
-fn compiled(conditions: Conditions) -> Result<Arc<Statement>> {
+pub(super) fn compiled(conditions: Conditions) -> Result<Arc<Statement>> {
     conditions.compile().map(Arc::new).map_err(|error| failed(Failure::runtime(error.to_string())))
 }
 

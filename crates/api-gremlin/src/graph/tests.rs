@@ -13,6 +13,7 @@ use orrery_gremlin::{Flow, Options, Value, execute, parse};
 use orrery_model::{NumberStyle, ParseOptions, PartitionKey, parse_json};
 use orrery_storage::MemoryStore;
 
+use super::cache::GraphCache;
 use super::{ContainerGraph, Spent};
 use crate::errors::Failure;
 use crate::graphson::write_untyped;
@@ -20,6 +21,7 @@ use crate::graphson::write_untyped;
 struct World {
     account: Arc<Account>,
     container: Arc<Container>,
+    cache: Arc<GraphCache>,
 }
 
 impl World {
@@ -35,7 +37,7 @@ impl World {
             block_on(account.create_container(&database, definition, Some(Throughput::Manual(1_600))))
                 .expect("created");
         assert_eq!(container.ranges().len(), 4);
-        World { account, container }
+        World { account, container, cache: Arc::default() }
     }
 
     fn run(&self, text: &str) -> Result<String, Failure> {
@@ -43,8 +45,15 @@ impl World {
         let spent = Arc::new(Spent::default());
         let env = self.account.env().clone();
         let (budget, limits) = (Budget::unlimited(), Limits::default());
-        let mut graph =
-            ContainerGraph::new(self.container.clone(), env, limits, budget, spent.clone(), script.writes())?;
+        let mut graph = ContainerGraph::new(
+            self.container.clone(),
+            env,
+            limits,
+            budget,
+            spent.clone(),
+            self.cache.clone(),
+            script.writes(),
+        )?;
         let mut out = Vec::new();
         let mut sink = |results: Vec<(Value, u64)>| {
             for (value, bulk) in results {
@@ -169,4 +178,65 @@ fn a_dropped_vertex_takes_its_edges_along() {
     }
     world.ok("g.V('b').drop()");
     assert_eq!(world.ok("g.E().project('o','i').by(outV().id()).by(inV().id())"), r#"{"o":"c","i":"a"}"#);
+}
+
+#[test]
+fn what_is_kept_of_a_graph_is_what_is_there() {
+    let world = World::new();
+    let without = World { cache: Arc::new(GraphCache::new(0)), ..World::new() };
+    let both = |script: &str| {
+        world.ok(script);
+        without.ok(script);
+    };
+    for n in 0..8 {
+        both(&format!("g.addV('n').property('id','v{n}').property('pk','p{n}').property('n',{n})"));
+    }
+    let walks = [
+        "g.V(['p0','v0']).out().out().order().by('n').values('n').fold()",
+        "g.V().order().by('n').out('to').has('n',gt(2)).order().by('n').values('n').fold()",
+        "g.V().both('to','at').count()",
+        "g.V().out('at').has('name','new').id().order().fold()",
+        "g.V().order().by('n').project('n','out').by('n').by(out('to').count()).fold()",
+    ];
+    let mut random = 7u64;
+    let mut below = |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    for round in 0..60 {
+        let (from, to) = (below(8), below(8));
+        let label = if below(2) == 0 { "to" } else { "at" };
+        match below(6) {
+            0 => both(&format!("g.V('v{from}').outE('{label}').limit(1).drop()")),
+            1 => both(&format!(
+                "g.V('v{from}').property('name','{}')",
+                if round % 2 == 0 { "new" } else { "old" }
+            )),
+            2 if round % 4 == 0 => {
+                both(&format!("g.V('v{from}').drop()"));
+                both(&format!(
+                    "g.addV('n').property('id','v{from}').property('pk','p{from}').property('n',{from})"
+                ));
+            }
+            // Another API writes what is a vertex too.
+            3 => {
+                for world in [&world, &without] {
+                    world.put(
+                        &format!("p{from}"),
+                        &format!("v{from}"),
+                        &format!(
+                            r#"{{"id":"v{from}","label":"n","pk":"p{from}","n":[{{"_value":{},"id":"1"}}]}}"#,
+                            from + round
+                        ),
+                    );
+                }
+            }
+            _ => both(&format!("g.V('v{from}').addE('{label}').to(g.V('v{to}')).property('id','e{round}')")),
+        }
+        for walk in walks {
+            let first = world.ok(walk);
+            assert_eq!(first, without.ok(walk), "round {round}: {walk}");
+            assert_eq!(first, world.ok(walk), "round {round}, again: {walk}");
+        }
+    }
 }

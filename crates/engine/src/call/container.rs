@@ -21,7 +21,7 @@ use crate::container::{Container, Usage};
 use crate::error::{Error, Kind, Result};
 use crate::feed::{ChangesFrom, ChangesPage, FeedPage, PageRequest, Scope, VersionsPage};
 use crate::item::{ItemReply, Operation, Position, ReadOptions, Write, WriteAck, WriteReply};
-use crate::partition::{ClaimsState, gone};
+use crate::partition::{ClaimsState, Freshness, gone};
 use crate::query::{PageSink, PartitionQuery, QueryFailure, QueryPage};
 use crate::routing::{Routes, is_gone, routed};
 use crate::script_call::{ScriptCall, ScriptReply};
@@ -40,6 +40,15 @@ impl Container {
             }
             .await
         )
+    }
+
+    /// What a copy of a logical partition's items is good for that is read from now on; `None` while nobody can tell,
+    /// and where the partition is elsewhere.
+    pub fn freshness(&self, key: &PartitionKey) -> Option<Freshness> {
+        match self.route(key).ok()? {
+            (PartitionRef::Local(partition), epk) => partition.freshness(&epk),
+            (PartitionRef::Remote(_), _) => None,
+        }
     }
 
     /// The id of the item with this number, as rids name it. Whether the item is still shown is for whoever reads it

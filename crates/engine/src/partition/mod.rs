@@ -18,6 +18,7 @@
 //!   `draft`: a transaction that takes seconds, for scripts.
 //! - `rows`, `item_key`: what is stored under which key. `unique`, `expiry`, `sizes`, `patch`: rules.
 //! - `index`: index rows, their policies, and reading them. `scan`, `changes`: lists. `upkeep`: what the sweeper does.
+//! - `stamps`: which logical partitions were written since somebody read them.
 //! - `copy`, `handover`, `gate`: how other partitions are made from this one and take over its range.
 //! - `metering`, `largest_keys`: what clients spend and hold.
 
@@ -47,6 +48,7 @@ mod rows;
 mod rules;
 mod scan;
 mod sizes;
+mod stamps;
 mod transaction;
 mod unique;
 mod upkeep;
@@ -86,6 +88,7 @@ pub(crate) use handover::{FeedHold, Pause};
 pub use held::HeldContainer;
 pub use rows::ChangeKind;
 pub use scan::{ORDERED_SCAN_ITEMS_MAX, PageLimits, PartitionPage, ScanPosition, Span};
+pub use stamps::Freshness;
 pub use versions::{ItemVersion, PartitionVersions};
 
 use durability::Ticket;
@@ -164,6 +167,7 @@ struct PartitionCore {
     claiming: Mutex<claiming::Visit>,
     index: Index,
     columns: Arc<Columns>,
+    stamps: stamps::Stamps,
 }
 
 impl PartitionCore {
@@ -233,6 +237,7 @@ impl Partition {
                 claiming: Mutex::default(),
                 index,
                 columns: Columns::new(setup.columns),
+                stamps: stamps::Stamps::default(),
             }),
         })
     }

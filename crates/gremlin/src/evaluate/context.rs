@@ -123,7 +123,7 @@ impl<'a> Cx<'a> {
 
     /// Reads the properties of all vertices among the values that have none yet, in one request.
     pub(crate) fn load(&mut self, values: &[Value]) -> Result<()> {
-        let mut seen = HashSet::new();
+        let mut seen: HashSet<_, foldhash::fast::RandomState> = HashSet::default();
         let mut missing = Vec::new();
         for value in values {
             if let Value::Vertex(vertex) = value

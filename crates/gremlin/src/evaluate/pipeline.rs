@@ -4,6 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
+
 use super::Cx;
 use crate::error::Result;
 use crate::graph::StoreOp;
@@ -204,7 +206,8 @@ pub(crate) fn merge(batch: Batch) -> Batch {
     let mut bulks: Vec<u64> = Vec::new();
     let mut kept: Vec<usize> = Vec::new();
     {
-        let mut seen: HashMap<MergeKey<'_>, usize> = HashMap::with_capacity(batch.len());
+        let mut seen: HashMap<MergeKey<'_>, usize, RandomState> = HashMap::default();
+        seen.reserve(batch.len());
         for (index, traverser) in batch.iter().enumerate() {
             match seen.entry(MergeKey(traverser)) {
                 std::collections::hash_map::Entry::Occupied(entry) => {

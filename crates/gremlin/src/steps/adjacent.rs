@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::*;
 use crate::graph::{AdjacentLookup, Filter, FilterKey, Found, Want};
 use crate::lowering;
@@ -72,7 +74,7 @@ fn adjacent(builder: &Builder<'_>, call: &Call<'_>) -> Result<Option<Adjacent>> 
     Ok(Some(Adjacent {
         lookup,
         filters: call.filters.clone(),
-        known: HashMap::new(),
+        known: HashMap::default(),
         generation: 0,
         held: None,
     }))
@@ -101,7 +103,7 @@ impl Op for Degrees {
             if batch.is_empty() {
                 break;
             }
-            let mut places: HashMap<(Value, Value), usize> = HashMap::new();
+            let mut places: HashMap<(Value, Value), usize, RandomState> = HashMap::default();
             let (mut frontier, mut bulks) = (Vec::new(), Vec::new());
             for traverser in &batch {
                 let vertex = vertex_of(&traverser.value)?;
@@ -131,7 +133,7 @@ impl Op for Degrees {
 struct Adjacent {
     lookup: AdjacentLookup,
     filters: Vec<Filter>,
-    known: HashMap<(Value, Value), Arc<Vec<Value>>>,
+    known: HashMap<(Value, Value), Arc<Vec<Value>>, RandomState>,
     generation: u64,
     held: Option<orrery_budget::Held>,
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
 use super::*;
@@ -36,7 +37,7 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         Selector::Child(_) => Values::One,
         _ => Values::List,
     };
-    let groups = Groups { groups: IndexMap::new(), counts: IndexMap::new(), bytes: 0, held: None };
+    let groups = Groups { groups: IndexMap::default(), counts: IndexMap::default(), bytes: 0, held: None };
     Ok(Box::new(Group { side_effect, key: Parts::bys(vec![key]), value, values, groups, done: false }))
 }
 
@@ -53,8 +54,8 @@ enum Values {
 }
 
 struct Groups {
-    groups: IndexMap<Value, Vec<Traverser>>,
-    counts: IndexMap<Value, u64>,
+    groups: IndexMap<Value, Vec<Traverser>, RandomState>,
+    counts: IndexMap<Value, u64, RandomState>,
     bytes: usize,
     held: Option<orrery_budget::Held>,
 }
@@ -183,7 +184,7 @@ impl Op for Group {
             // What can be added up is; what a traversal reduces is reduced again with all that comes later.
             if matches!(self.values, Values::Count | Values::List) {
                 self.groups =
-                    Groups { groups: IndexMap::new(), counts: IndexMap::new(), bytes: 0, held: None };
+                    Groups { groups: IndexMap::default(), counts: IndexMap::default(), bytes: 0, held: None };
             }
             cx.side_effects.insert(side_effect, result);
             return Ok(all);
@@ -203,7 +204,8 @@ impl Op for Group {
         self.done = false;
         // As a side effect it goes on from where it was.
         if self.side_effect.is_none() {
-            self.groups = Groups { groups: IndexMap::new(), counts: IndexMap::new(), bytes: 0, held: None };
+            self.groups =
+                Groups { groups: IndexMap::default(), counts: IndexMap::default(), bytes: 0, held: None };
         }
     }
 }

@@ -274,13 +274,13 @@ pub(crate) fn build_dedup(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<
             Ok(Some(Value::set(kept)))
         }));
     }
-    Ok(Box::new(Dedup { labels, parts: Parts::bys(bys), seen: HashSet::new(), held: None, bytes: 0 }))
+    Ok(Box::new(Dedup { labels, parts: Parts::bys(bys), seen: HashSet::default(), held: None, bytes: 0 }))
 }
 
 struct Dedup {
     labels: Vec<Arc<str>>,
     parts: Parts,
-    seen: HashSet<Value>,
+    seen: HashSet<Value, foldhash::fast::RandomState>,
     held: Option<orrery_budget::Held>,
     bytes: usize,
 }

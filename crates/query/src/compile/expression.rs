@@ -13,7 +13,7 @@ use crate::functions::{self, Function, in_language};
 use crate::language::Language;
 use crate::like::LikePattern;
 use crate::limits::UDF_CALLS_MAX;
-use crate::node::{Node, Pattern};
+use crate::node::{Node, Pattern, SORTED_LIST_MIN, text_of};
 use crate::value::value_bytes;
 
 /// What the third argument of VECTORDISTANCE is called among the options of the fourth.
@@ -49,11 +49,14 @@ impl Compiler<'_> {
                 Node::Binary(*op, self.boxed(left, group)?, self.boxed(right, group)?)
             }
             ExprKind::Logical(op, operands) => Node::Logical(*op, self.list(operands, group)?),
-            ExprKind::In { needle, list, negated } => Node::In {
-                needle: self.boxed(needle, group)?,
-                list: self.list(list, group)?,
-                negated: *negated,
-            },
+            ExprKind::In { needle, list, negated } => {
+                let mut list = self.list(list, group)?;
+                let sorted = list.len() >= SORTED_LIST_MIN && list.iter().all(|node| text_of(node).is_some());
+                if sorted {
+                    list.sort_unstable_by(|left, right| text_of(left).cmp(&text_of(right)));
+                }
+                Node::In { needle: self.boxed(needle, group)?, list, negated: *negated, sorted }
+            }
             ExprKind::Like { text, pattern, escape, negated } => Node::Like {
                 text: self.boxed(text, group)?,
                 pattern: self.pattern(pattern, escape.as_deref(), expr.span, group)?,

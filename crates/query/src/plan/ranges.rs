@@ -138,7 +138,7 @@ impl Search<'_> {
                 }
                 allowed
             }
-            Node::In { needle, list, negated: false } if self.is_path(needle) => listed(list),
+            Node::In { needle, list, negated: false, .. } if self.is_path(needle) => listed(list),
             Node::Logical(LogicalOp::And, operands) => self.all(operands, Self::holding),
             Node::Logical(LogicalOp::Or, operands) => self.any(operands, Self::holding),
             Node::Call(function, arguments) => match (function.name, arguments.as_slice()) {
@@ -162,7 +162,7 @@ impl Search<'_> {
             Node::Constant(value) => (*value != Value::Bool(false)).then(Values::new),
             Node::Unary(UnaryOp::Not, operand) => self.holding(operand),
             Node::Binary(BinaryOp::NotEqual, left, right) => self.equal(left, right),
-            Node::In { needle, list, negated: true } if self.is_path(needle) => listed(list),
+            Node::In { needle, list, negated: true, .. } if self.is_path(needle) => listed(list),
             Node::Logical(LogicalOp::And, operands) => self.any(operands, Self::failing),
             Node::Logical(LogicalOp::Or, operands) => self.all(operands, Self::failing),
             Node::Call(function, arguments) => match (function.name, arguments.as_slice()) {

@@ -73,7 +73,7 @@ impl Reader<'_> {
                 let op = if wanted { op } else { negated(op)? };
                 self.scan(node, place, comparison(op, constant)?)
             }
-            Node::In { needle, list, negated } => {
+            Node::In { needle, list, negated, .. } => {
                 let place = self.places.inner(needle)?;
                 let constants: Option<Vec<&Value>> = list.iter().map(Node::as_constant).collect();
                 let constants: Vec<&Value> =

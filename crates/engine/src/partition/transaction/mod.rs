@@ -569,6 +569,7 @@ impl<'p> Transaction<'p> {
         partition.space.check_room(&self.staged.commit)?;
         let Submitted { commit, items, claims } = self.staged.submitted(index, lsn);
         partition.shared.columns.note(lsn, items.iter().map(|(key, _)| key));
+        partition.shared.stamps.note(lsn, items.iter().map(|(key, _)| key));
         let totals = self.tally.totals();
         let overlay = &mut *self.reads.overlay;
         overlay.next_lsn = lsn + 1;
