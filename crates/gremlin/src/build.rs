@@ -201,7 +201,10 @@ impl<'a> Builder<'a> {
                     rest = &rest[1..];
                     pipeline.has_barrier = true;
                     pipeline.counts_starts = true;
-                    steps::degrees(self, &call)?
+                    match def.name {
+                        "V" | "E" => steps::counted(self, &call)?,
+                        _ => steps::degrees(self, &call)?,
+                    }
                 }
                 false => (def.build)(self, &call)?,
             };
@@ -221,11 +224,12 @@ impl<'a> Builder<'a> {
         Ok(pipeline)
     }
 
-    /// Whether a count() that follows a hop needs only numbers of neighbours.
+    /// Whether a count() that follows a source or a hop needs only numbers.
     fn counts(&self, def: &StepDef, call: &Call<'_>, next: &Instruction) -> bool {
         let hops = matches!(def.name, "out" | "in" | "both" | "outE" | "inE" | "bothE");
         let count = &*next.name == "count" && next.arguments.is_empty();
-        hops && count && call.filters.is_empty()
+        let source = matches!(def.name, "V" | "E") && call.args.is_empty();
+        count && (source || hops && call.filters.is_empty())
     }
 
     fn modulators<'s>(

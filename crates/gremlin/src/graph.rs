@@ -184,6 +184,11 @@ pub trait Graph {
 
     fn edges(&mut self, lookup: &Lookup, from: Option<Cursor>) -> Result<Page<Arc<Edge>>>;
 
+    /// How many vertices, or edges, a lookup without ids and filters finds; `None` where they have to be shown for that.
+    fn count(&mut self, _edges: bool, _lookup: &Lookup) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// The neighbours of a whole frontier, sources in any order, those of one source together or not.
     /// The same vertex may stand in a frontier once only.
     fn adjacent(

@@ -25,8 +25,13 @@ const WRITES_PER_WALK: u64 = 8;
 
 /// A script over HTTP; `address` of the client is that of the Gremlin API. The answer is its results.
 pub fn graph_script(client: &mut Client, graph: &str, script: &str) -> Result<Reply> {
+    graph_request(client, graph, &serde_json::json!({ "gremlin": script }))
+}
+
+/// The same with other members than the script: `bindings`, `evaluationTimeout` and so on.
+pub fn graph_request(client: &mut Client, graph: &str, request: &Value) -> Result<Reply> {
     let credentials = STANDARD.encode(format!("/{graph}:{EMULATOR_KEY}"));
-    let body = serde_json::json!({ "gremlin": script }).to_string();
+    let body = request.to_string();
     let request = format!(
         "POST / HTTP/1.1\r\nhost: localhost\r\nauthorization: Basic {credentials}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -22,7 +22,7 @@ mod table;
 
 pub use client::{Client, EMULATOR_KEY, Reply};
 pub use crash::CrashTest;
-pub use graph::{GraphWriter, graph_script};
+pub use graph::{GraphWriter, graph_request, graph_script};
 pub use random::Random;
 pub use scenario::{contains, run_scenarios, substitute, text_of};
 pub use server::TestServer;

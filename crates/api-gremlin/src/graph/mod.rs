@@ -218,6 +218,10 @@ impl Graph for ContainerGraph {
         self.find_edges(lookup, from)
     }
 
+    fn count(&mut self, edges: bool, lookup: &Lookup) -> Result<Option<u64>> {
+        self.count_elements(edges, lookup).map(Some)
+    }
+
     fn adjacent(
         &mut self,
         frontier: &[Arc<Vertex>],

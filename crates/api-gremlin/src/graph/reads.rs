@@ -12,8 +12,8 @@ use orrery_gremlin::graph::{Cursor, ElementId, Lookup, Page};
 use orrery_gremlin::value::{Direction, Edge, Vertex};
 use orrery_gremlin::{Result, Value};
 use orrery_model::{PartitionKey, Raw};
-use orrery_query::Rows;
 use orrery_query::merge::{Merged, PageSize};
+use orrery_query::{RowFormat, Rows, StoredForm};
 
 use super::cache::{Kept, Place, What};
 use super::document::{Form, System, displaced_id, is_displaced, is_edge};
@@ -118,12 +118,34 @@ impl ContainerGraph {
         Ok(self.scopes(lookup.partitions.as_deref()).into_iter().map(task).collect())
     }
 
+    /// How many elements there are of some labels, in some partitions or all.
+    pub(super) fn count_elements(&mut self, edges: bool, lookup: &Lookup) -> Result<u64> {
+        let base = if edges { Conditions::edges() } else { Conditions::vertices() };
+        let statement = of_labels(base, lookup).compile_count();
+        let statement = statement.map_err(|error| failed(Failure::runtime(error.to_string())))?;
+        let mut count = 0;
+        for scope in self.scopes(lookup.partitions.as_deref()) {
+            let Some(scope) = self.permitted(&scope) else { continue };
+            let mut position = None;
+            loop {
+                self.budget.check()?;
+                let (rows, next) =
+                    self.page(&scope, &statement, &StoredForm, position, PAGE_ROWS_MAX).map_err(failed)?;
+                for row in rows.iter() {
+                    let number = Raw::document(row).ok().and_then(Raw::as_number);
+                    count += number.and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+                }
+                match next {
+                    Some(next) => position = Some(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(count)
+    }
+
     fn statement(&self, base: Conditions, lookup: &Lookup, of_vertices: bool) -> Result<Arc<Statement>> {
-        let labels = lookup.labels.as_deref();
-        let conditions = match labels {
-            Some(labels) => base.labels(labels.iter().map(|label| &**label)),
-            None => base,
-        };
+        let conditions = of_labels(base, lookup);
         let conditions = conditions.filters(&lookup.filters, of_vertices, self.partition_key.as_deref());
         compiled(conditions)
     }
@@ -160,7 +182,7 @@ impl ContainerGraph {
                 continue;
             };
             let (found, next) =
-                self.page(&scope, &task.statement, run.position.take(), rows).map_err(failed)?;
+                self.page(&scope, &task.statement, &ItemForm, run.position.take(), rows).map_err(failed)?;
             run.position = next;
             if run.position.is_none() {
                 run.tasks.pop_front();
@@ -175,6 +197,7 @@ impl ContainerGraph {
         &mut self,
         scope: &Scope,
         statement: &Statement,
+        format: &'static dyn RowFormat,
         position: Option<DistributedPosition>,
         rows: usize,
     ) -> std::result::Result<(Rows, Option<DistributedPosition>), DistributedFailure> {
@@ -183,7 +206,7 @@ impl ContainerGraph {
         let read = || {
             let shares = container.shares_of(scope)?;
             let source = StatementSource::of_tree(&statement.query);
-            let mut options = QueryOptions::new(budget, &SYSTEM, &ItemForm, source);
+            let mut options = QueryOptions::new(budget, &SYSTEM, format, source);
             options.page_bytes = PAGE_BYTES_MAX;
             let mut query = DistributedQuery::new(container, shares, options);
             let resuming = Resuming { skips: false, sorts: false };
@@ -411,6 +434,13 @@ impl ContainerGraph {
             found.push(self.edges_by_id(&ids, &Lookup::default())?.into_iter().next());
         }
         Ok(found)
+    }
+}
+
+fn of_labels(conditions: Conditions, lookup: &Lookup) -> Conditions {
+    match lookup.labels.as_deref() {
+        Some(labels) => conditions.labels(labels.iter().map(|label| &**label)),
+        None => conditions,
     }
 }
 

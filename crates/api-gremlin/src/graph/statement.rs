@@ -115,12 +115,23 @@ impl Conditions {
         self
     }
 
+    /// The items.
     pub fn compile(self) -> Result<Statement, SqlError> {
+        self.compile_as(Projection::Star(Span::default()))
+    }
+
+    /// How many there are.
+    pub fn compile_count(self) -> Result<Statement, SqlError> {
+        let one = expr(ExprKind::Literal(Literal::Integer(1)));
+        self.compile_as(Projection::Value(call("COUNT", vec![one]), None))
+    }
+
+    fn compile_as(self, projection: Projection) -> Result<Statement, SqlError> {
         let filter = match self.all.len() {
             0 => None,
             _ => Some(all(self.all)),
         };
-        let query = select(Projection::Star(Span::default()), source(identifier(ITEM), false, None), filter);
+        let query = select(projection, source(identifier(ITEM), false, None), filter);
         let env = query_env();
         let prepared = Prepared::new(&query, &[], &env)?;
         let plan = MergePlan::new(&query, &prepared, &[], &env)?;

@@ -192,6 +192,13 @@ fn what_is_kept_of_a_graph_is_what_is_there() {
         both(&format!("g.addV('n').property('id','v{n}').property('pk','p{n}').property('n',{n})"));
     }
     let walks = [
+        "g.V().count()",
+        "g.E().count()",
+        "g.V().hasLabel('n').count()",
+        "g.E().hasLabel('to','none').count()",
+        "g.V().has('pk','p3').count()",
+        "g.V().has('n',gt(3)).count()",
+        "g.inject(1,2).V().hasLabel('n').count()",
         "g.V(['p0','v0']).out().out().order().by('n').values('n').fold()",
         "g.V().order().by('n').out('to').has('n',gt(2)).order().by('n').values('n').fold()",
         "g.V().both('to','at').count()",

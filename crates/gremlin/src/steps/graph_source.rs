@@ -9,6 +9,15 @@ use crate::lowering;
 use crate::traverser::Traverser;
 
 pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
+    Ok(Box::new(source(builder, call)?))
+}
+
+/// `V()` or `E()` and the count() after it: how many there are, without looking at one.
+pub(crate) fn counted(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dyn Op>> {
+    Ok(Box::new(Counted { source: source(builder, call)?, done: false }))
+}
+
+fn source(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<GraphSource> {
     let edges = call.name == "E";
     let partition_key = builder.partition_key.clone();
     let ids = if call.args.is_empty() { None } else { Some(ids(call.args, partition_key.is_some())?) };
@@ -21,7 +30,7 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         }
         _ => None,
     };
-    Ok(Box::new(GraphSource {
+    Ok(GraphSource {
         edges,
         lookup,
         two_ids,
@@ -32,7 +41,7 @@ pub(crate) fn build(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<dy
         cursor: None,
         opened: false,
         queue: VecDeque::new(),
-    }))
+    })
 }
 
 /// Ids alone, elements, lists of them and, where there is a partition key, pairs `[partition key, id]`.
@@ -155,5 +164,55 @@ impl Op for GraphSource {
         self.current = None;
         self.cursor = None;
         self.queue.clear();
+    }
+}
+
+/// All that a source finds, as a number.
+struct Counted {
+    source: GraphSource,
+    done: bool,
+}
+
+impl Counted {
+    fn count(&mut self, cx: &mut Cx<'_>) -> Result<u64> {
+        let GraphSource { edges, lookup, .. } = &self.source;
+        // What is named by id, or must pass filters, is looked at.
+        let plain = lookup.ids.is_none() && lookup.filters.is_empty();
+        if plain && let Some(count) = cx.graph.count(*edges, lookup)? {
+            return Ok(count);
+        }
+        (self.source.opened, self.source.cursor) = (false, None);
+        let mut count = 0;
+        while self.source.page(cx)? {
+            count += self.source.queue.len() as u64;
+            self.source.queue.clear();
+        }
+        Ok(count)
+    }
+}
+
+impl Op for Counted {
+    fn next(&mut self, cx: &mut Cx<'_>, up: &mut Upstream<'_>, _: usize) -> Result<Batch> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(Vec::new());
+        }
+        let mut total = 0u64;
+        loop {
+            let batch = up.next(cx, 1)?;
+            if batch.is_empty() {
+                break;
+            }
+            for start in batch {
+                let bulk = if cx.one_bulk { 1 } else { start.bulk };
+                total = total.saturating_add(self.count(cx)?.saturating_mul(bulk));
+            }
+        }
+        let total = Value::Long(i64::try_from(total).unwrap_or(i64::MAX));
+        Ok(vec![super::reduce::reduced(cx, total)])
+    }
+
+    fn reset(&mut self) {
+        self.source.reset();
+        self.done = false;
     }
 }

@@ -22,6 +22,7 @@ mod strings;
 mod table;
 
 pub(crate) use adjacent::degrees;
+pub(crate) use graph_source::counted;
 pub(crate) use table::STEPS;
 
 use crate::build::{Builder, Call};
