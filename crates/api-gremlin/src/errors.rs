@@ -306,6 +306,9 @@ impl From<orrery_gremlin::Error> for Failure {
         if let Some(failure) = error.storage_error().and_then(|error| error.downcast_ref::<Failure>()) {
             return failure.clone();
         }
+        if let Some(exceeded) = error.exceeded {
+            return exceeded.into();
+        }
         let text = error.message;
         match error.kind {
             ErrorKind::Compile => Failure::compile(text),

@@ -94,10 +94,6 @@ fn limits_of_a_traversal_are_documented_errors() {
     let (code, status, message) = graph.refused(json!({ "gremlin": doubling }));
     assert_eq!((code, status), (500, 1003), "{message}");
     assert!(message.contains("Query exceeded memory limit. Bytes Consumed:"), "{message}");
-
-    let (code, status, message) = graph.refused(json!({ "gremlin": doubling, "evaluationTimeout": 1 }));
-    assert_eq!((code, status), (598, 1009), "{message}");
-    assert!(message.contains("GraphTimeoutException"), "{message}");
 }
 
 #[test]
@@ -117,6 +113,15 @@ fn requests_that_are_too_large_are_refused_before_they_run() {
     let (code, status, message) = graph.refused(large);
     assert_eq!((code, status), (500, 413), "{message}");
     assert_eq!(graph.run("g.V().count()")["result"]["data"], json!([0]));
+}
+
+#[test]
+fn a_traversal_beyond_its_time_says_so() {
+    let mut graph = Graph::start(&[]);
+    let endless = "g.inject(1).repeat(union(identity(),identity())).times(60).path()";
+    let (code, status, message) = graph.refused(json!({ "gremlin": endless, "evaluationTimeout": 1 }));
+    assert_eq!((code, status), (598, 1009), "{message}");
+    assert!(message.contains("GraphTimeoutException"), "{message}");
 }
 
 #[test]

@@ -52,12 +52,14 @@ pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
     pub position: Option<Position>,
+    /// What the request had no more of.
+    pub exceeded: Option<Exceeded>,
     storage: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), position: None, storage: None }
+        Error { kind, message: message.into(), position: None, exceeded: None, storage: None }
     }
 
     pub fn runtime(message: impl Into<String>) -> Error {
@@ -79,7 +81,7 @@ impl Error {
     /// An error of the store behind the graph, handed through for who can map it.
     pub fn storage(error: impl StdError + Send + Sync + 'static) -> Error {
         let message = error.to_string();
-        Error { kind: ErrorKind::Storage, message, position: None, storage: Some(Box::new(error)) }
+        Error { storage: Some(Box::new(error)), ..Error::new(ErrorKind::Storage, message) }
     }
 
     /// What the store said, when it was the store.
@@ -104,6 +106,6 @@ impl From<Exceeded> for Error {
             Exceeded::Steps { .. } => ErrorKind::Limit,
             _ => ErrorKind::Memory,
         };
-        Error::new(kind, exceeded.to_string())
+        Error { exceeded: Some(exceeded), ..Error::new(kind, exceeded.to_string()) }
     }
 }
