@@ -194,8 +194,8 @@ fn forks_end_with_the_process_and_leave_nothing() {
     });
 }
 
-/// Writers write to one key and then, when that is done, to another, in other partitions and in another container. Whatever
-/// a fork has of the second, it has of the first.
+/// A writer writes to one key and then, when that is done, to others, in other partitions and in another container.
+/// Whatever a fork has of the later, it has of the earlier.
 #[test]
 fn a_fork_is_of_one_moment_and_writers_do_not_notice() {
     both(|fixture| {

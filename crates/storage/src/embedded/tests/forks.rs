@@ -1,4 +1,5 @@
-//! Forks over the embedded store: right while everything below them is flushed, compacted and dropped; gone after a crash.
+//! Forks over the embedded store: right while everything below them is flushed, compacted and dropped; gone after a
+//! crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
