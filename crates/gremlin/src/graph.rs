@@ -184,7 +184,8 @@ pub trait Graph {
 
     fn edges(&mut self, lookup: &Lookup, from: Option<Cursor>) -> Result<Page<Arc<Edge>>>;
 
-    /// How many vertices, or edges, a lookup without ids and filters finds; `None` where they have to be shown for that.
+    /// How many vertices, or edges, a lookup without ids and filters finds; `None` where they have to be shown for
+    /// that.
     fn count(&mut self, _edges: bool, _lookup: &Lookup) -> Result<Option<u64>> {
         Ok(None)
     }

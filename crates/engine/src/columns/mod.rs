@@ -19,7 +19,8 @@
 //! submitted before it may become sets.
 //!
 //! - `set`: the columns. `keys`: keys of items, in order and in little room. `state`: notes, what was asked for, the
-//!   present set. `beside`: what takes long, after the page. `budget`: the memory of all sets together. How queries use them: `query/access_path/columns`.
+//!   present set. `beside`: what takes long, after the page. `budget`: the memory of all sets together. How queries use
+//!   them: `query/access_path/columns`.
 
 mod beside;
 mod budget;

@@ -62,8 +62,8 @@ impl Stamps {
         self.0.get().map(|stamps| stamps[place(epk.as_bytes())].load(Ordering::Acquire))
     }
 
-    /// Has writers note what they change from now on. The caller holds the partition's lock; `last` is the last LSN that
-    /// was submitted.
+    /// Has writers note what they change from now on. The caller holds the partition's lock; `last` is the last LSN
+    /// that was submitted.
     fn begin(&self, last: u64) {
         self.0.get_or_init(|| (0..STAMPS).map(|_| AtomicU64::new(last)).collect());
     }
