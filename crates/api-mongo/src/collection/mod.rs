@@ -31,6 +31,7 @@ use parking_lot::Mutex;
 use crate::catalog::Meta;
 use crate::service::Core;
 use crate::sessions::SessionId;
+use crate::wire::DOCUMENT_BYTES_MAX;
 use transaction::Transaction;
 
 pub use item_form::Found;
@@ -121,6 +122,9 @@ impl Collection {
         }
         writer.end_object();
         let bytes = Bytes::from(writer.finish());
+        if bytes.len() > DOCUMENT_BYTES_MAX - DOCUMENT_BYTES_MAX / 16 {
+            check_size(document)?;
+        }
         let raw = Raw::document(&bytes)
             .map_err(|_| Error::new(code::INTERNAL_ERROR, "a document could not be stored"))?;
         Ok(NewItem { key: self.key_of(raw), id: id_text, document: bytes })
@@ -148,6 +152,21 @@ impl Collection {
             Some(_) => Ok(()),
             None => Err(missing_shard_key(&path)),
         }
+    }
+}
+
+/// A document is measured in its own form.
+fn check_size(document: &Document) -> Result<()> {
+    let mut bytes = Vec::new();
+    codec::write_document(ValueRef::OwnedDocument(document), &mut bytes);
+    match bytes.len() {
+        ..=DOCUMENT_BYTES_MAX => Ok(()),
+        size => Err(Error::new(
+            code::BSON_OBJECT_TOO_LARGE,
+            format!(
+                "BSONObj size: {size} is invalid. Size must be between 0 and {DOCUMENT_BYTES_MAX} (16MB)"
+            ),
+        )),
     }
 }
 

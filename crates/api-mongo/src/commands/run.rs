@@ -528,7 +528,14 @@ fn finish(
             }
             let status = status_of(error.code);
             summary.substatus = u32::try_from(error.code).unwrap_or(0);
-            let document = of_error(&error, &labels);
+            let mut document = of_error(&error, &labels);
+            // What a concern cannot have is told beside what went wrong.
+            if ran.is_some_and(|command| command.access == Access::Write)
+                && !prepared.transactional
+                && let Some(concern) = concern_error(&prepared.body)
+            {
+                document.push("writeConcernError", concern);
+            }
             let mut tail = tail(core);
             tail.remove("ok");
             return Outcome {

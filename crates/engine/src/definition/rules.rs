@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 
 /// Rules of one container.
 pub const ITEM_RULES_MAX: usize = 64;
-/// The largest item that an api may allow.
-pub const LARGE_ITEM_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The largest item that an api may allow: 16 MB, and room for what the stored form has beside a document.
+pub const LARGE_ITEM_BYTES_MAX: usize = 16 * 1024 * 1024 + 64 * 1024;
 /// Rules that a container may ever have.
 const NUMBERS_MAX: u16 = 0x3FFF;
 
