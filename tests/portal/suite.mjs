@@ -2,6 +2,7 @@
 import { accessibility, browser, close, equal, open, picture, retype, to } from "./browser.mjs";
 import advice from "./advice.mjs";
 import apis from "./apis.mjs";
+import mongo from "./mongo.mjs";
 import depth from "./depth.mjs";
 import modules from "./modules.mjs";
 import { fill, put, read, send, start, stopAll } from "./server.mjs";
@@ -333,10 +334,11 @@ test("what was typed outlives the server", async () => {
 
 modules(test);
 apis(test, server);
+mongo(test, server);
 depth(test, server);
 advice(test, server);
 
-const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", graph: "#/c/graphs/planets/graph", advisor: "#/c/many/rows/advisor", entities: "#/c/TablesDB/people/items", access: "#/d/tokens/users", "table-query": "#/c/TablesDB/people/query", activity: "#/activity", faults: "#/faults" };
+const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", graph: "#/c/graphs/planets/graph", advisor: "#/c/many/rows/advisor", entities: "#/c/TablesDB/people/items", access: "#/d/tokens/users", "table-query": "#/c/TablesDB/people/query", documents: "#/c/mongo/orders/items", "mongo-query": "#/c/mongo/orders/query", activity: "#/activity", faults: "#/faults" };
 
 for (const scheme of ["light", "dark"]) {
   for (const [width, height] of [[1280, 800], [400, 800]]) {

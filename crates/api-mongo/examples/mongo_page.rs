@@ -13,6 +13,9 @@ prints the connection string:
 
     mongosh 'mongodb://orrery:KEY@127.0.0.1:10255/?directConnection=true'
 
+Clients that cannot open a socket, such as web pages, send a command as Extended JSON to `POST /_orrery/mongo` of the shared port and get the reply in its canonical form, with its
+charge in `x-ms-request-charge`; it is signed as requests of the REST API are, with the type `_orrery` and the link `_orrery/mongo`. Cursors go on with `getMore`.
+
 This page is made from the tables of commands, operators and stages by `cargo xtask docs`; change it there.
 
 ## How MongoDB's things are kept

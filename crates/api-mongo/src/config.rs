@@ -76,6 +76,8 @@ pub struct MongoConfig {
     pub version: ServerVersion,
     /// The longest that a command may take.
     pub request_time: Duration,
+    /// How far the date of a signature may be from the present, for commands over HTTP.
+    pub clock_skew_s: u64,
     /// The most memory that one command, or one cursor, may hold.
     pub memory_bytes: usize,
     /// The memory that all requests of the process share.

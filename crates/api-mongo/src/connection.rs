@@ -123,7 +123,7 @@ pub async fn serve(
 }
 
 /// Runs a command, and again as long as it waits.
-async fn answer(core: &Arc<Core>, client: &mut Client, prepared: &mut Prepared) -> Outcome {
+pub async fn answer(core: &Arc<Core>, client: &mut Client, prepared: &mut Prepared) -> Outcome {
     loop {
         let place = prepared.place();
         let mut run = || {

@@ -24,6 +24,7 @@ mod failpoints;
 #[doc(hidden)]
 pub mod fuzzing;
 mod operations;
+mod over_http;
 mod recent;
 mod reply;
 mod service;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Uri};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{
     Answered, Attendant, ByteStream, Claim, Connection, HttpApi, Lengthy, StreamApi, StreamFuture, Summary,
 };
@@ -24,6 +25,7 @@ use crate::config::MongoConfig;
 use crate::cursors::Cursors;
 use crate::failpoints::FailPoints;
 use crate::operations::Operations;
+use crate::over_http::{self, SigningKeys};
 use crate::recent::Recent;
 use crate::sessions::Sessions;
 use crate::{connection, wire};
@@ -40,6 +42,7 @@ pub struct Core {
     pub config: MongoConfig,
     pub lengthy: Lengthy,
     pub authenticator: Authenticator,
+    pub signing_keys: SigningKeys,
     pub catalog: Catalog,
     pub cursors: Cursors,
     pub sessions: Sessions,
@@ -154,6 +157,7 @@ impl MongoService {
         account.set_query_host(HOST, Arc::new(host));
         register_rules(&account);
         let authenticator = Authenticator::new(&config, account.env().random_u64());
+        let signing_keys = SigningKeys::new(&config.keys, config.clock_skew_s);
         // Streams that are resumed behind a restart follow what has been written until they come.
         let watched = account
             .databases()
@@ -165,6 +169,7 @@ impl MongoService {
             config,
             lengthy,
             authenticator,
+            signing_keys,
             catalog: Catalog::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
@@ -209,15 +214,38 @@ impl HttpApi for MongoService {
         "mongo"
     }
 
-    fn body_bytes_max(&self) -> usize {
-        0
+    /// On a port that is shared with others.
+    fn claims(&self, uri: &Uri) -> bool {
+        over_http::claims(uri)
     }
 
-    async fn handle(&self, _: Request<Bytes>, _: Connection) -> Answered {
-        let mut response = Response::new(Bytes::from_static(OVER_HTTP.as_bytes()));
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-        Answered::new(response, Summary::of("over_http"))
+    fn body_bytes_max(&self) -> usize {
+        over_http::BODY_BYTES_MAX
     }
+
+    fn may_take_long(&self, _: &Method, uri: &Uri, _: &HeaderMap) -> bool {
+        over_http::claims(uri)
+    }
+
+    fn refuse_head(&self, head: &Parts, _: &Connection) -> Option<Answered> {
+        match over_http::claims(&head.uri) {
+            true => over_http::refuse_head(&self.0, &head.method, &head.headers),
+            false => Some(not_http()),
+        }
+    }
+
+    async fn handle(&self, request: Request<Bytes>, connection: Connection) -> Answered {
+        match over_http::claims(request.uri()) {
+            true => over_http::answer(&self.0, request, &connection).await,
+            false => not_http(),
+        }
+    }
+}
+
+fn not_http() -> Answered {
+    let mut response = Response::new(Bytes::from_static(OVER_HTTP.as_bytes()));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    Answered::new(response, Summary::of("over_http"))
 }
 
 #[cfg(test)]

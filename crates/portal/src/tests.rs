@@ -165,6 +165,22 @@ fn the_editor_knows_the_steps_of_gremlin() {
     }
 }
 
+/// Completion tells of every operator and stage of MongoDB, in the words of the reference.
+#[test]
+fn the_editor_knows_the_operators_of_mongodb() {
+    let page = include_str!("../../../docs/compat/mongo.md");
+    let (_, operators) = page.split_once("## Query operators").expect("the page lists operators");
+    let list =
+        files().iter().find(|file| file.name == "api/operators.json").expect("api/operators.json is there");
+    let list = String::from_utf8(unpacked(list)).unwrap();
+    for name in operators.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()) {
+        assert!(
+            list.contains(&format!("\"name\": \"{name}\"")),
+            "{name} is missing in web/api/operators.json"
+        );
+    }
+}
+
 /// Completion tells of every function that there is, in the words of the reference.
 #[test]
 fn the_editor_knows_the_functions_of_the_reference() {

@@ -5,7 +5,7 @@ export const PAGES = {
   "": ["home", "Home"],
   new: ["new-container", "New container"],
   activity: ["activity", "Activity"],
-  faults: ["faults", "Faults"],
+  faults: ["faults", "Faults & throttling"],
 };
 
 const OF_CONTAINER = {
@@ -22,5 +22,9 @@ const OF_TABLE = { ...OF_CONTAINER, items: ["entities", "Entities", "i"] };
 delete OF_TABLE.graph;
 delete OF_TABLE.advisor;
 
+const OF_COLLECTION = { ...OF_CONTAINER, items: ["documents", "Documents", "i"] };
+delete OF_COLLECTION.graph;
+const PAGES_OF = { table: OF_TABLE, collection: OF_COLLECTION, container: OF_CONTAINER };
+
 /** @param {string} db @param {any} definition @returns {Record<string, string[]>} */
-export const pagesOf = (db, definition) => (kindOf(db, definition) === "table" ? OF_TABLE : OF_CONTAINER);
+export const pagesOf = (db, definition) => PAGES_OF[kindOf(db, definition)];

@@ -29,9 +29,10 @@ use crate::metrics::StoreFigures;
 use crate::pages;
 use crate::partition_metrics;
 
-/// The HTTP apis of the main port: tables in path style, under the account's name; scripts of graphs under a path of
-/// their own; everything else is the NoSQL API's.
-pub type MainApi = Either<Arc<TableService>, Either<Arc<GremlinService>, Arc<Service>>>;
+/// The HTTP apis of the main port: tables in path style, under the account's name; scripts of graphs and commands of
+/// MongoDB under paths of their own; everything else is the NoSQL API's.
+pub type MainApi =
+    Either<Arc<TableService>, Either<Arc<GremlinService>, Either<Arc<MongoService>, Arc<Service>>>>;
 
 /// The most that one command, or one cursor, of the MongoDB API may hold of the memory that requests share.
 const MONGO_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -99,7 +100,7 @@ pub fn open(config: &Config) -> Result<Served> {
     let limit_bytes = config.memory_limit_bytes;
     Ok(Served {
         main: Apis {
-            http: Either(tables.clone(), Either(graphs.clone(), service)),
+            http: Either(tables.clone(), Either(graphs.clone(), Either(documents.clone(), service))),
             streams,
             portal: pages::portal(config),
         },
@@ -212,6 +213,7 @@ fn mongo_config(config: &Config, memory: Arc<MemoryPool>) -> Result<MongoConfig>
         auth: config.mongo_auth,
         version: config.mongo_version,
         request_time: config.request_timeout,
+        clock_skew_s: CLOCK_SKEW_S_DEFAULT,
         memory_bytes: MONGO_MEMORY_BYTES_MAX,
         memory,
     })

@@ -55,20 +55,19 @@ impl Authenticator {
                 |(_, key): &(KeySlot, String)| Credentials::new(mechanism, &self.account, key, salt.clone());
             self.keys.iter().map(made).collect()
         });
-        all.iter().zip(&self.keys).map(|(credentials, (slot, _))| {
-            let roles = match slot.writes() {
-                true => vec![Role::new("root", "admin")],
-                false => vec![Role::new("readAnyDatabase", "admin")],
-            };
-            (
-                credentials.clone(),
-                Identity {
-                    user: self.account.as_str().into(),
-                    database: "admin".into(),
-                    roles: roles.into(),
-                },
-            )
-        })
+        let of = |(credentials, (slot, _)): (&Credentials, &(KeySlot, String))| {
+            (credentials.clone(), self.of_key(*slot))
+        };
+        all.iter().zip(&self.keys).map(of)
+    }
+
+    /// Who holds a key of the account.
+    pub fn of_key(&self, slot: KeySlot) -> Identity {
+        let role = match slot.writes() {
+            true => Role::new("root", "admin"),
+            false => Role::new("readAnyDatabase", "admin"),
+        };
+        Identity { user: self.account.as_str().into(), database: "admin".into(), roles: vec![role].into() }
     }
 
     /// What a user of that name may prove.

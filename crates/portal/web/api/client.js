@@ -43,11 +43,14 @@ export class ApiError extends Error {
     const raw = lines.join("\n").replace(/^Message:\s*/, "").trim();
     super(sentence(raw) || `The server answered ${status}.`);
     this.raw = raw;
+    this.body = body;
     this.status = status;
     this.code = body?.code ?? "";
     this.substatus = Number(headers?.get("x-ms-substatus") ?? 0);
     this.activity = headers?.get("x-ms-activity-id") ?? "";
     this.charge = Number(headers?.get("x-ms-request-charge") ?? 0);
+    /** What a script had said before it failed. */
+    this.log = decodeURIComponent(headers?.get("x-ms-documentdb-script-log-results") ?? "");
   }
 }
 

@@ -1,9 +1,10 @@
 // Queries that say something about these very items.
 
-/** @param {string} language @param {Map<string, any>} paths @param {string[]} keys @param {any[]} sample @returns {[string, string][]} */
-export function examplesFor(language, paths, keys, sample) {
+/** @param {string} language @param {Map<string, any>} paths @param {string[]} keys @param {any[]} sample @param {string} coll @returns {[string, string][]} */
+export function examplesFor(language, paths, keys, sample, coll) {
   if (language === "gremlin") return gremlin(sample);
   if (language === "filter") return filters(sample);
+  if (language === "mongo") return mongo(paths, sample, coll);
   const plain = [...paths].filter(([path]) => !path.startsWith("_") && !path.includes("["));
   const numbers = plain.filter(([, { kind }]) => kind === "number").map(([path]) => path);
   const texts = plain.filter(([path, { kind }]) => kind === "string" && path !== "id").map(([path]) => path);
@@ -13,6 +14,20 @@ export function examplesFor(language, paths, keys, sample) {
   if (numbers[0]) examples.push([`Largest ${numbers[0]}`, `SELECT TOP 10 * FROM c ORDER BY c.${numbers[0]} DESC`]);
   if (numbers[0] && texts[0]) examples.push([`${numbers[0]} by ${texts[0]}`, `SELECT c.${texts[0]}, AVG(c.${numbers[0]}) AS mean, COUNT(1) AS items\nFROM c\nGROUP BY c.${texts[0]}`]);
   if (texts[0] && typeof sample[0]?.[texts[0]] === "string") examples.push([`By ${texts[0]}`, `SELECT * FROM c WHERE c.${texts[0]} = ${JSON.stringify(sample[0][texts[0]])}`]);
+  return examples;
+}
+
+/** @param {Map<string, any>} paths @param {any[]} sample @param {string} coll @returns {[string, string][]} */
+function mongo(paths, sample, coll) {
+  const at = /^[A-Za-z_][\w$]*$/.test(coll) ? `db.${coll}` : `db.getCollection(${JSON.stringify(coll)})`;
+  const fields = [...paths].filter(([path]) => /^[A-Za-z]\w*$/.test(path) && path !== "id");
+  const numbers = fields.filter(([, { kind }]) => kind === "number").map(([path]) => path);
+  const texts = fields.filter(([path, { kind }]) => kind === "string" && typeof sample[0]?.[path] === "string").map(([path]) => path);
+  const examples = /** @type {[string, string][]} */ ([["Count the documents", `${at}.countDocuments({})`], ["Its indexes", `${at}.getIndexes()`]]);
+  if (texts[0]) examples.push([`By ${texts[0]}`, `${at}.find({ ${texts[0]}: ${JSON.stringify(sample[0][texts[0]])} })`]);
+  if (numbers[0]) examples.push([`Largest ${numbers[0]}`, `${at}.find({}).sort({ ${numbers[0]}: -1 }).limit(10)`]);
+  if (texts[0] && numbers[0]) examples.push([`${numbers[0]} by ${texts[0]}`, `${at}.aggregate([\n  { $group: { _id: "$${texts[0]}", mean: { $avg: "$${numbers[0]}" }, documents: { $sum: 1 } } },\n  { $sort: { documents: -1 } }\n])`]);
+  if (texts[0]) examples.push([`Index on ${texts[0]}`, `${at}.createIndex({ ${texts[0]}: 1 })`]);
   return examples;
 }
 

@@ -1,13 +1,17 @@
-// What a container is to the other APIs: its items may be entities of a table, or vertices and edges. A table is told by where it is
-// and by its key; whether a container is a graph only its items tell, so any other container may be one.
+// What a container is to the other APIs: its items may be entities of a table, documents, or vertices and edges. A table is told by where
+// it is and by its key, a collection of the MongoDB API by the size that it lets documents have; whether a container is a graph only its
+// items tell, so any other container may be one.
 
 /** The database of the Table API, as the service calls it. */
 export const TABLES_DATABASE = "TablesDB";
 /** Kept by the Table API for itself. */
 const SERVICE_CONTAINER = "$service";
+/** Kept by the MongoDB API for itself. */
+const MONGO_CONTAINER = "$mongo";
 
-/** @param {string} db @param {any} definition @returns {"table" | "container"} */
+/** @param {string} db @param {any} definition @returns {"table" | "collection" | "container"} */
 export function kindOf(db, definition) {
+  if (definition?.itemRules && definition.id !== MONGO_CONTAINER) return "collection";
   const path = definition?.partitionKey?.paths?.[0] ?? "";
   return db === TABLES_DATABASE && definition?.id !== SERVICE_CONTAINER && /^\/['"]?\$pk['"]?$/.test(path) ? "table" : "container";
 }

@@ -2,6 +2,8 @@
 // it is for, how its text is written, and what a page of its answer is.
 import { query, send } from "./client.js";
 import { traverse } from "./gremlin.js";
+import { page as documents } from "./mongo.js";
+import { commandOf } from "./mongo-shell.js";
 import { entities } from "./tables.js";
 
 const PAGE_ROWS = 100;
@@ -21,6 +23,20 @@ export const LANGUAGES = [
       const found = await entities(coll, { filter: text, top: PAGE_ROWS, next, signal });
       return { ...found, rows: found.rows.map((one) => ({ PartitionKey: one.PartitionKey, RowKey: one.RowKey, ...Object.fromEntries(one.properties.map(({ name, value }) => [name, value])), Timestamp: one.Timestamp })) };
     },
+  },
+  {
+    id: "mongo", title: "MongoDB", fits: (kind) => kind === "collection" || kind === "container", mode: "mongo", first: "db.COLLECTION.find({})", parameters: null,
+    hint: "db.orders.find({ total: { $gt: 5 } }).sort({ total: -1 })",
+    // What is wrong with the form of a command is known before it is sent.
+    async check(text) {
+      try {
+        commandOf(text, "collection");
+        return [];
+      } catch (problem) {
+        return [{ message: problem.message, start: problem.at ?? 0, end: (problem.at ?? 0) + 1 }];
+      }
+    },
+    page: documents,
   },
   {
     id: "sql", title: "SQL", fits: () => true, mode: "sql", first: "SELECT * FROM c", hint: "", parameters: /@\w+/g,
@@ -43,5 +59,10 @@ export const LANGUAGES = [
   },
 ];
 
-/** @param {string} kind */
-export const languagesFor = (kind) => LANGUAGES.filter((one) => one.fits(kind));
+/** The languages of a container, its own first. @param {string} kind @param {string} coll */
+export const languagesFor = (kind, coll) => {
+  const name = /^[A-Za-z_][\w$]*$/.test(coll) ? coll : `getCollection(${JSON.stringify(coll)})`;
+  const all = LANGUAGES.filter((one) => one.fits(kind)).map((one) => ({ ...one, first: one.first.replace("COLLECTION", name) }));
+  // Any container can be asked as a collection, but not first.
+  return kind === "container" ? all.sort((a, b) => Number(a.id === "mongo") - Number(b.id === "mongo")) : all;
+};

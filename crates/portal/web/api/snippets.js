@@ -56,6 +56,45 @@ orrery workload --endpoint ${origin} --help` },
     },
   },
   {
+    id: "mongo", title: "MongoDB", connection: mongoAddress,
+    languages: {
+      python: {
+        title: "Python", install: "pip install pymongo", text: (at) => `from pymongo import MongoClient
+
+client = MongoClient("${mongoAddress(at)}")
+orders = client.shop.orders
+orders.insert_one({"customer": "ada", "total": 12.5})
+print(list(orders.find({"total": {"$gt": 10}})))` },
+      javascript: {
+        title: "JavaScript", install: "npm install mongodb", text: (at) => `import { MongoClient } from "mongodb";
+
+const client = new MongoClient("${mongoAddress(at)}");
+const orders = client.db("shop").collection("orders");
+await orders.insertOne({ customer: "ada", total: 12.5 });
+console.log(await orders.find({ total: { $gt: 10 } }).toArray());` },
+      java: {
+        title: "Java", install: "org.mongodb:mongodb-driver-sync", text: (at) => `MongoClient client = MongoClients.create("${mongoAddress(at)}");
+MongoCollection<Document> orders = client.getDatabase("shop").getCollection("orders");
+orders.insertOne(new Document("customer", "ada").append("total", 12.5));
+orders.find(Filters.gt("total", 10)).forEach(one -> System.out.println(one.toJson()));` },
+      dotnet: {
+        title: ".NET", install: "dotnet add package MongoDB.Driver", text: (at) => `var client = new MongoClient("${mongoAddress(at)}");
+var orders = client.GetDatabase("shop").GetCollection<BsonDocument>("orders");
+await orders.InsertOneAsync(new BsonDocument { { "customer", "ada" }, { "total", 12.5 } });
+Console.WriteLine(await orders.CountDocumentsAsync(new BsonDocument()));` },
+      go: {
+        title: "Go", install: "go get go.mongodb.org/mongo-driver/v2/mongo", text: (at) => `client, _ := mongo.Connect(options.Client().ApplyURI("${mongoAddress(at)}"))
+orders := client.Database("shop").Collection("orders")
+orders.InsertOne(ctx, bson.D{{"customer", "ada"}, {"total", 12.5}})
+found, _ := orders.Find(ctx, bson.D{{"total", bson.D{{"$gt", 10}}}})` },
+      shell: { title: "mongosh", install: "", text: (at) => `mongosh '${mongoAddress(at)}'` },
+      curl: {
+        title: "curl", install: "", text: ({ origin }) => `# Extended JSON there and back; the signature is that of the REST API, of the type _orrery and the link _orrery/mongo
+curl ${origin}/_orrery/mongo -H "x-ms-date: $DATE" -H "authorization: $SIGNATURE" \\
+  --data '{"find": "orders", "filter": {"total": {"$gt": 10}}, "$db": "shop"}'` },
+    },
+  },
+  {
     id: "table", title: "Table", connection: ({ origin, account, key }) => `DefaultEndpointsProtocol=${origin.split(":")[0]};AccountName=${account};AccountKey=${key};TableEndpoint=${origin}/${account};`,
     languages: {
       python: {
@@ -120,6 +159,11 @@ await client.SubmitAsync<dynamic>("g.addV('person').property('id', 'ada').proper
 
 /** @param {string} id @param {Place} at */
 const connectionOf = (id, at) => APIS.find((one) => one.id === id)?.connection(at) ?? "";
+
+/** MongoDB's messages are known on the shared port too. @param {Place} at */
+function mongoAddress({ host, secure, account, key }) {
+  return `mongodb://${account}:${encodeURIComponent(key)}@${host}/?tls=${secure}&directConnection=true&authSource=admin`;
+}
 
 /** A request as a line for a shell. The signature is left to whoever runs it. @param {any} request */
 export function curlOf(request) {

@@ -12,7 +12,7 @@ export default function Palette({ onClose }) {
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   const link = (/** @type {string} */ name, /** @type {string} */ href) => ({ name, run: () => (location.hash = href) });
   const all = [
-    link("Home", "#/"), link("New container", "#/new"), link("Activity", "#/activity"), link("Faults", "#/faults"),
+    link("Home", "#/"), link("New container", "#/new"), link("Activity", "#/activity"), link("Faults & throttling", "#/faults"),
     ...(databases.value ?? []).flatMap((db) => [link(db.id, to("d", db.id)), link(`${db.id} · Users and permissions`, to("d", db.id, "users")), ...db.containers.flatMap((/** @type {any} */ one) => Object.entries(pagesOf(db.id, one)).map(([path, [, title]]) => link(`${db.id} / ${one.id} · ${title}`, to("c", db.id, one.id, path))))]),
     ...["auto", "light", "dark"].map((name) => ({ name: `Colours: ${name}`, run: () => setTheme(name) })),
   ];

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { query, keyPaths, send } from "../api/client.js";
 import { parse, write } from "../api/json.js";
-import { LANGUAGES, languagesFor } from "../api/languages.js";
+import { languagesFor } from "../api/languages.js";
 import { forget, kept, save, savedOf } from "../api/saved.js";
 import { kindOf } from "../api/kinds.js";
 import { announce, databases, definitionOf, loadTree, readOnly } from "../state.js";
@@ -12,7 +12,11 @@ import { Editor } from "../parts/editor.js";
 import { completer, pathsOf } from "../parts/sql-mode.js";
 import { gremlinCompleter } from "../parts/gremlin-mode.js";
 import { ItemEditor, opened } from "../parts/item-editor.js";
-import { Results, viewsOf } from "../parts/results.js";
+import { Results, valuesOf, viewsOf } from "../parts/results.js";
+import { run as runCommand } from "../api/mongo.js";
+import { deep } from "../api/mongo-values.js";
+import { mongoCompleter } from "../parts/mongo-mode.js";
+import { DocumentEditor } from "../parts/document-editor.js";
 import { toCsv, toNdjson } from "../api/files.js";
 import { examplesFor } from "../api/examples.js";
 
@@ -20,39 +24,53 @@ const HISTORY_MAX = 30;
 const CHECK_MS = 500;
 /** Items that are looked at to learn which paths there are. */
 const SAMPLE = 50;
+/** Values that completion offers. */
+const VALUES = 50;
 const OPERATORS = ["eq", "ne", "gt", "ge", "lt", "le", "and", "or", "not", "datetime''", "guid''", "PartitionKey", "RowKey", "Timestamp"];
 
 export default function Query({ db, coll }) {
   const store = `orrery-query:${db}/${coll}`;
   const definition = definitionOf(db, coll);
-  const languages = languagesFor(kindOf(db, definition));
+  const languages = languagesFor(kindOf(db, definition), coll);
   const fresh = (id = 1, language = languages[0]) => ({ id, language: language.id, text: language.first, values: {} });
-  const [tabs, setTabs] = useState(() => kept(store, [fresh()]));
+  const [tabs, setAll] = useState(() => kept(store, [fresh()]));
+  /** Kept before it is drawn: a reload that comes at once loses nothing. */
+  const setTabs = (/** @type {any[] | ((all: any[]) => any[])} */ next) => setAll((/** @type {any[]} */ all) => {
+    const tabs = typeof next === "function" ? next(all) : next;
+    sessionStorage.setItem(store, JSON.stringify(tabs));
+    return tabs;
+  });
   const [active, setActive] = useState(() => tabs[0].id);
   const [history, setHistory] = useState(() => kept(`${store}:history`, []));
   const [saved, setSaved] = useState(() => savedOf(db, coll));
   const [naming, setNaming] = useState(false);
   const [sample, setSample] = useState(/** @type {any[]} */ ([]));
-  const [words, setWords] = useState(/** @type {any} */ ({ functions: [], steps: [] }));
+  const [documents, setDocuments] = useState(/** @type {any[]} */ ([]));
+  const [words, setWords] = useState(/** @type {any} */ ({ functions: [], steps: [], operators: [] }));
   const [run, setRun] = useState(/** @type {any} */ (null));
   const [view, setView] = useState("table");
   const [item, setItem] = useState(/** @type {any} */ (null));
   const controller = useRef(/** @type {AbortController | null} */ (null));
   const editor = useRef(/** @type {any} */ (null));
   const tab = tabs.find((/** @type {any} */ one) => one.id === active) ?? tabs[0];
-  const language = LANGUAGES.find((one) => one.id === (tab.language ?? "sql")) ?? languages[0];
-  useEffect(() => sessionStorage.setItem(store, JSON.stringify(tabs)), [tabs]);
+  const language = languages.find((one) => one.id === (tab.language ?? "sql")) ?? languages[0];
   useEffect(() => {
     query(db, coll, `SELECT TOP ${SAMPLE} * FROM c`, { count: SAMPLE, quiet: true }).then((answer) => setSample(answer.value.Documents), () => {});
+    if (kindOf(db, definition) === "collection") runCommand(db, { find: coll, limit: SAMPLE, singleBatch: true }, { quiet: true }).then(({ reply }) => setDocuments(reply.cursor.firstBatch.map(deep)), () => {});
     const list = (/** @type {string} */ name) => fetch(new URL(`../api/${name}.json`, import.meta.url)).then((response) => response.json(), () => []);
-    Promise.all([list("functions"), list("steps")]).then(([functions, steps]) => setWords({ functions, steps }));
+    Promise.all([list("functions"), list("steps"), list("operators")]).then(([functions, steps, operators]) => setWords({ functions, steps, operators }));
     return () => controller.current?.abort();
   }, []);
   const known = useRef(/** @type {any} */ (null));
   const labels = [...new Set(sample.flatMap((one) => [one?.label, ...Object.keys(one ?? {})]).filter((name) => typeof name === "string" && !name.startsWith("_")))];
-  known.current = { paths: pathsOf(sample), ...words, labels };
+  known.current = { paths: pathsOf(sample), fields: pathsOf(documents.length ? documents : sample), ...words, labels };
   const complete = useRef({
-    sql: completer(() => known.current.paths, () => known.current.functions),
+    sql: completer(() => known.current.paths, () => known.current.functions, async (expression) => {
+      const path = expression.split(".").slice(1).map((step) => `[${JSON.stringify(step)}]`).join("");
+      const answer = await query(db, coll, `SELECT DISTINCT TOP ${VALUES} VALUE c${path} FROM c`, { count: VALUES, quiet: true }).catch(() => null);
+      return answer?.value.Documents ?? [];
+    }),
+    mongo: mongoCompleter(() => known.current.operators, () => known.current.fields, coll),
     gremlin: gremlinCompleter(() => known.current.steps, () => known.current.labels),
     filter: (/** @type {any} */ context) => {
       const word = context.matchBefore(/[\w.]+$/);
@@ -107,7 +125,7 @@ export default function Query({ db, coll }) {
     const found = /"?start"?\s*:\s*(\d+).*?"?end"?\s*:\s*(\d+)/s.exec(error?.raw ?? "");
     // Gremlin says line and column instead.
     const spot = /line (\d+),? (?:column|character|col) (\d+)/i.exec(error?.message ?? "");
-    const from = found ? Number(found[1]) : spot && Number(spot[1]) <= at.state.doc.lines ? at.state.doc.line(Number(spot[1])).from + Number(spot[2]) - 1 : -1;
+    const from = error?.at !== undefined ? error.at : found ? Number(found[1]) : spot && Number(spot[1]) <= at.state.doc.lines ? at.state.doc.line(Number(spot[1])).from + Number(spot[2]) - 1 : -1;
     const to = found ? Math.max(Number(found[2]), from + 1) : from + 1;
     at.dispatch(cm.setDiagnostics(at.state, from < 0 ? [] : [{ from: Math.min(from, length), to: Math.min(to, length), severity: "error", message: error.message }]));
   };
@@ -136,8 +154,8 @@ export default function Query({ db, coll }) {
       result = await ask(result.text, result);
       if (!result) return;
     }
-    const columns = columnsOf(result.rows, [], 1000);
-    if (kind === "csv") download(`${coll}.csv`, [toCsv(result.rows, columns)], "text/csv");
+    const values = valuesOf(result);
+    if (kind === "csv") download(`${coll}.csv`, [toCsv(values, columnsOf(values, [], 1000))], "text/csv");
     else if (kind === "ndjson") download(`${coll}.ndjson`, [toNdjson(result.rows)], "application/x-ndjson");
     else download(`${coll}.json`, [write(result.rows)], "application/json");
   };
@@ -164,12 +182,14 @@ export default function Query({ db, coll }) {
   });
   if (!databases.value) return html`<${Loading} />`;
   if (!definition) return html`<p>There is no container <strong>${coll}</strong> in <strong>${db}</strong>. <a href="#/">Home</a></p>`;
-  const examples = examplesFor(language.id, known.current.paths, keyPaths(definition), sample);
+  const examples = examplesFor(language.id, language.id === "mongo" ? known.current.fields : known.current.paths, keyPaths(definition), language.id === "mongo" && documents.length ? documents : sample, coll);
   const views = viewsOf(run);
   const paths = keyPaths(definition);
   const open = (/** @type {number} */ n) => {
     const row = run.rows[n];
-    if (language.id === "sql" && row?._self && row._etag && row.id !== undefined) setItem(opened(row));
+    if (language.id === "mongo") {
+      if (run.plan?.mongo?.command.find && !run.plan.mongo.command.projection && row?._id !== undefined) setItem({ document: row });
+    } else if (language.id === "sql" && row?._self && row._etag && row.id !== undefined) setItem(opened(row));
   };
   const pick = (/** @type {any} */ event, /** @type {any[]} */ all, /** @type {(one: any) => void} */ then) => event.target.value !== "" && then(all[Number(event.target.value)]);
 
@@ -198,10 +218,12 @@ export default function Query({ db, coll }) {
       ${run?.rows.length > 0 && html`<span class="small muted">All pages as</span>${["JSON", "NDJSON", "CSV"].map((kind) => html`<button key=${kind} class="small" disabled=${run.busy} onClick=${() => exportAll(kind.toLowerCase())}>${kind}</button>`)}`}
     </div>
     <${ErrorBox} error=${run?.error} title="The query was not answered" />
-    ${run?.error && !run.rows.length ? null : run ? html`<div class="split answer"><${Results} run=${run} view=${views.some(([name]) => name === view) ? view : "table"} definition=${definition} onMore=${more} onOpen=${open} onIndex=${readOnly.value ? null : (/** @type {any} */ policy) => applyPolicy(db, definition, policy)} />
-        ${item && html`<${ItemEditor} key=${item.item._self} db=${db} coll=${coll} paths=${paths} opened=${item} onClose=${() => setItem(null)}
+    ${run?.error && !run.rows.length ? null : run ? html`<div class="split answer"><${Results} run=${run} db=${db} view=${views.some(([name]) => name === view) ? view : "table"} definition=${definition} onMore=${more} onOpen=${open} onIndex=${readOnly.value ? null : (/** @type {any} */ policy) => applyPolicy(db, definition, policy)} />
+        ${item?.document && html`<${DocumentEditor} key=${JSON.stringify(item.document)} db=${db} coll=${run.plan.mongo.command.find} document=${item.document} onClose=${() => setItem(null)}
+          onSaved=${(/** @type {any} */ now) => (setRun({ ...run, rows: run.rows.map((/** @type {any} */ row) => (row === item.document ? now : row)) }), setItem({ document: now }))} onDeleted=${() => (setRun({ ...run, rows: run.rows.filter((/** @type {any} */ row) => row !== item.document) }), setItem(null))} />`}
+        ${item?.item && html`<${ItemEditor} key=${item.item._self} db=${db} coll=${coll} paths=${paths} opened=${item} onClose=${() => setItem(null)}
           onSaved=${(/** @type {any} */ now) => (setRun({ ...run, rows: run.rows.map((/** @type {any} */ row) => (row === item.item ? now : row)) }), setItem(opened(now)))} onDeleted=${() => (setRun({ ...run, rows: run.rows.filter((/** @type {any} */ row) => row !== item.item) }), setItem(null))} />`}</div>`
-    : html`<p class="muted pad">Ctrl+Enter runs the query; Ctrl+Space shows what can be typed: ${language.id === "gremlin" ? `${plural(words.steps.length, "step")} and ${plural(labels.length, "name")} of your graph` : `${known.current.paths.size ? `${plural(known.current.paths.size, "path")} of your items` : "keywords"} and ${plural(words.functions.length, "function")}`}.</p>`}
+    : html`<p class="muted pad">Ctrl+Enter runs the query; Ctrl+Space shows what can be typed: ${language.id === "gremlin" ? `${plural(words.steps.length, "step")} and ${plural(labels.length, "name")} of your graph` : language.id === "mongo" ? `methods, ${plural(words.operators.length, "operator")} and the fields of your documents` : `${known.current.paths.size ? `${plural(known.current.paths.size, "path")} of your items` : "keywords"} and ${plural(words.functions.length, "function")}`}.</p>`}
     ${naming && html`<${SaveQuery} saved=${saved} name=${tab.name ?? ""} onClose=${() => setNaming(false)} onForget=${(/** @type {string} */ name) => (forget(db, coll, name), setSaved(savedOf(db, coll)))}
       onSave=${(/** @type {string} */ name) => {
         save({ name, db, coll, language: language.id, text: tab.text });

@@ -125,6 +125,7 @@ function Run({ path, paths, changed, onSave, onFailed }) {
       <label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
       <button class="primary" disabled=${busy || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${run}>${busy ? "Running…" : changed ? "Save and run" : "Run"}</button></div>
     <${ErrorBox} error=${error} title=${`The script failed${placeOf(error) ? ` in line ${placeOf(error)?.line}` : ""}; nothing was written`} />
+    ${error?.log && html`<h3>Console until then</h3><pre>${error.log}</pre>`}
     ${result && html`<p class="muted small">${result.charge.toFixed(2)} RU · ${Math.round(result.ms)} ms</p>${result.log && html`<h3>Console</h3><pre>${result.log}</pre>`}<h3>Answer</h3><pre>${result.body || "(empty)"}</pre>`}</div>`;
 }
 

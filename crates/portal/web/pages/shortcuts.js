@@ -3,9 +3,9 @@ import { html, useState } from "../vendor/preact.js";
 import { Dialog } from "../parts/ui.js";
 
 const KEYS = [
-  ["Ctrl K", "go to anything"], ["Ctrl Enter", "run the query"], ["Ctrl Shift Enter", "run the selected text"], ["Ctrl Shift E", "show the plan"], ["Ctrl Space", "what can be typed here"],
-  ["Ctrl S", "save the item or script"], ["Alt N", "new item"], ["/", "filter"], ["↑ ↓ or j k", "rows"], ["Enter or e", "open the row"], ["x or Space", "select the row"], ["Del", "delete what is selected"],
-  ["[ ]", "query before, query after"], ["n p", "in the graph: vertex after, vertex before; Enter expands, + − 0 zoom"], ["g then h i q v p s r c", "go to Home, Items, Query, Graph, Partitions, Settings, Scripts, Changes"], ["F6", "next region"], ["Esc", "close"], ["?", "this list"],
+  ["Ctrl K", "go to anything"], ["Ctrl Enter", "run the query"], ["Ctrl Shift Enter", "run the selected text"], ["Ctrl Shift E", "show the plan"], ["Ctrl Space", "what can be typed here; inside of quotes, the values that items have"],
+  ["Ctrl S", "save the item or script"], ["Alt N", "new item"], ["/", "filter"], ["↑ ↓ or j k", "rows"], ["Enter or e", "open the row"], ["x or Space", "select the row"], ["Del", "delete what is selected"], ["Ctrl C", "copy the row"],
+  ["[ ]", "query before, query after"], ["n p", "in the graph: vertex after, vertex before; Enter expands, + − 0 zoom"], ["g then h i q v p s r c a", "go to Home, Items, Query, Graph, Partitions, Settings, Scripts, Changes, Advisor"], ["F6", "next region"], ["Esc", "close"], ["?", "this list"],
 ];
 
 export default function Shortcuts({ onClose }) {

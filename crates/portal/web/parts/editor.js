@@ -3,12 +3,13 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { nonce } from "../state.js";
 import { sqlMode } from "./sql-mode.js";
 import { gremlinMode } from "./gremlin-mode.js";
+import { mongoMode } from "./mongo-mode.js";
 
 /** Texts that may still be on their way back to the editor that they came from. */
 const TOLD_MAX = 20;
 
 /** Languages with modes of our own. A $filter has the literals and operators of SQL as far as colours go. */
-const STREAMS = { sql: sqlMode, gremlin: gremlinMode, filter: sqlMode };
+const STREAMS = { sql: sqlMode, gremlin: gremlinMode, filter: sqlMode, mongo: mongoMode };
 
 /** @type {Promise<any> | null} */
 let loading = null;

@@ -56,8 +56,15 @@ export function pathsOf(items) {
   return found;
 }
 
-/** What may be typed next. @param {() => Map<string, any>} paths @param {() => any[]} functions */
-export const completer = (paths, functions) => (context) => {
+/** What may be typed next; behind `c.city = "` the values that items have there, if asked for. @param {() => Map<string, any>} paths @param {() => any[]} functions @param {(expression: string) => Promise<any[]>} values */
+export const completer = (paths, functions, values) => async (context) => {
+  const quoted = context.matchBefore(/\b[A-Za-z_]\w*(?:\.\w+)+\s*(?:=|!=|<>|IN\s*\()\s*(["'])(?:(?!\1).)*$/i);
+  if (quoted) {
+    if (!context.explicit) return null;
+    const open = /(["'])(?:(?!\1).)*$/.exec(quoted.text);
+    const options = (await values(quoted.text.split(/\s*(?:=|!=|<>|\bIN\b)/i)[0])).filter((one) => typeof one === "string").map((label) => ({ label, type: "text", apply: label.replaceAll("\\", "\\\\").replaceAll(open[1], `\\${open[1]}`) }));
+    return { from: quoted.from + open.index + 1, options, validFor: /^[^"']*$/ };
+  }
   const dotted = context.matchBefore(/[A-Za-z_][\w]*(?:\.[\w]*|\[\d*\])*\.[\w]*$/);
   if (dotted) {
     const text = dotted.text;

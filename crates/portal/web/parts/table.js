@@ -1,6 +1,7 @@
 // A table of any length: only the rows in view exist. One row has the focus; arrows move it, letters act on it.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { cell, isNumber } from "../api/json.js";
+import { cell, isNumber, write } from "../api/json.js";
+import { announce } from "../state.js";
 
 const ROW_PX = 30;
 /** The tallest body that browsers draw truly; what is longer is scrolled faster. */
@@ -12,7 +13,7 @@ const WIDTH_PX = 180;
 const CELL_CHARS_MAX = 300;
 
 /**
- * @param {{label: string, columns: {name: string, of: (row: any) => unknown}[], rows: any[], selected?: Set<number>, onSelect?: (next: Set<number>) => void,
+ * @param {{label: string, columns: {name: string, title?: string, of: (row: any) => unknown}[], rows: any[], selected?: Set<number>, onSelect?: (next: Set<number>) => void,
  *   onOpen?: (at: number) => void, onEnd?: () => void, onDelete?: () => void, total?: number, empty?: any, remember?: string,
  *   rowAt?: (at: number) => any, length?: number, version?: number, rowPx?: number, sorted?: {name: string, descending: boolean} | null, onSort?: (name: string) => void}} properties
  */
@@ -59,6 +60,14 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
     anchor.current = at;
     onSelect(next);
   };
+  /** The row that has the focus, for the clipboard; marked text goes there as it always does. */
+  const onCopy = (/** @type {ClipboardEvent} */ event) => {
+    const row = rowAt(focused);
+    if (row === undefined || String(getSelection() ?? "")) return;
+    event.clipboardData?.setData("text/plain", typeof row === "string" ? row : write(row));
+    event.preventDefault();
+    announce("Copied the row");
+  };
   const onKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(height / rowPx) - 2);
@@ -99,10 +108,10 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
     </div>`);
   }
   return html`<div class="grid" ref=${place} role="grid" aria-label=${label} aria-rowcount=${length + 1} aria-multiselectable=${selected ? "true" : undefined} tabindex="0"
-      aria-activedescendant=${focused >= first && focused < last ? `row-${focused}` : undefined} onKeyDown=${onKey} onScroll=${(/** @type {any} */ event) => setTop(event.target.scrollTop)}>
+      aria-activedescendant=${focused >= first && focused < last ? `row-${focused}` : undefined} onKeyDown=${onKey} onCopy=${onCopy} onScroll=${(/** @type {any} */ event) => setTop(event.target.scrollTop)}>
     <div class="grid-head" role="row" aria-rowindex="1">
       ${selected && html`<div class="grid-cell check" role="columnheader"><input type="checkbox" aria-label="Select all rows" tabindex="-1" checked=${length > 0 && selected.size === length} onClick=${() => onSelect?.(new Set(selected.size === length ? [] : Array.from({ length }, (_, n) => n)))} /></div>`}
-      ${columns.map(({ name }) => html`<div key=${name} class="grid-cell" role="columnheader" style=${width(name)} title=${name} aria-sort=${sorted?.name === name ? (sorted.descending ? "descending" : "ascending") : undefined}>${onSort ? html`<button class="plain sort" tabindex="-1" onClick=${() => onSort(name)}>${name}${sorted?.name === name ? (sorted.descending ? " ▾" : " ▴") : ""}</button>` : name}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
+      ${columns.map(({ name, title = name }) => html`<div key=${name} class="grid-cell" role="columnheader" style=${width(name)} title=${title} aria-sort=${sorted?.name === name ? (sorted.descending ? "descending" : "ascending") : undefined}>${onSort ? html`<button class="plain sort" tabindex="-1" onClick=${() => onSort(name)}>${title}${sorted?.name === name ? (sorted.descending ? " ▾" : " ▴") : ""}</button>` : title}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
     </div>
     <div class="grid-body" role="rowgroup" style=${{ height: `${bodyPx}px` }}>${shown}</div>
     ${length === 0 ? empty : null}
