@@ -30,6 +30,9 @@ const MAP: &[CrateRule] = &[
         may_use: &["orrery-budget", "orrery-sql", "orrery-index", "orrery-model"],
     },
     CrateRule { name: "orrery-storage", synchronous: true, may_use: &["orrery-model"] },
+    // A store below the engine that waits for networks, with a thread of its own that drives them. The engine knows
+    // the seam alone.
+    CrateRule { name: "orrery-cluster", synchronous: false, may_use: &["orrery-storage"] },
     CrateRule { name: "orrery-index", synchronous: true, may_use: &["orrery-model"] },
     CrateRule {
         name: "orrery-engine",

@@ -15,6 +15,7 @@
 mod client;
 mod crash;
 mod graph;
+pub mod postgres;
 mod random;
 mod scenario;
 mod server;
