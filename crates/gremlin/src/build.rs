@@ -38,6 +38,8 @@ pub(crate) struct Builder<'a> {
     stacked: usize,
     /// Whether a nested traversal that was built last has a barrier.
     nested_barrier: bool,
+    /// Whether a source and the grouping after it may be one operator.
+    grouping: bool,
 }
 
 /// One step with what belongs to it.
@@ -71,6 +73,7 @@ impl<'a> Builder<'a> {
             depth: 0,
             stacked: 0,
             nested_barrier: false,
+            grouping: true,
         }
     }
 
@@ -137,6 +140,14 @@ impl<'a> Builder<'a> {
         pipeline
     }
 
+    /// The same steps without anything that is known of several of them together.
+    pub(crate) fn plainly(&mut self, steps: &[Instruction]) -> Result<Child> {
+        let (operators, grouping) = (self.operators, std::mem::replace(&mut self.grouping, false));
+        let pipeline = self.sequence(steps, true).map(Child);
+        (self.operators, self.grouping) = (operators, grouping);
+        pipeline
+    }
+
     fn sequence(&mut self, steps: &[Instruction], is_root: bool) -> Result<Pipeline> {
         let mut pipeline = Pipeline {
             stages: Vec::new(),
@@ -194,6 +205,18 @@ impl<'a> Builder<'a> {
             self.nested_barrier = false;
             if self.lowering && def.name == "order" {
                 call.limit = rest.first().and_then(lowering::limit_of);
+            }
+            let source = matches!(def.name, "V" | "E") && call.is_start && own_labels.is_empty();
+            if self.lowering
+                && self.grouping
+                && source
+                && let Some((op, taken)) = steps::grouped::build(self, &call, steps, rest)?
+            {
+                rest = &rest[taken..];
+                pipeline.has_barrier = true;
+                pipeline.counts_starts = true;
+                pipeline.stages.push(stage(def.name, def.operator, op));
+                continue;
             }
             let counted = self.lowering && rest.first().is_some_and(|next| self.counts(def, &call, next));
             let op = match counted && own_labels.is_empty() {
@@ -287,7 +310,7 @@ impl<'a> Builder<'a> {
             [selector] => (Some(selector), Order::Asc),
             [selector, Value::Order(order)] => (Some(selector), *order),
             _ => {
-                return Err(Error::not_supported("Unsupported Error: Gremlin op does not support this by()"));
+                return Err(Error::not_supported("Gremlin op does not support this by()"));
             }
         };
         let mut productive = self.productive_by.is_some();
@@ -325,14 +348,23 @@ fn labels(step: &Instruction) -> Result<Vec<Arc<str>>> {
 
 /// `a.or().b.and().c` is `or(a, and(b, c))`: the infix forms become the others.
 pub(crate) fn connectives(steps: &[Instruction]) -> Option<Vec<Instruction>> {
+    // What begins the traversal stays before: `V().has(..).or().has(..)` filters what V() gives.
+    let from = usize::from(steps.first().is_some_and(|step| steps::is_start(&step.name)));
+    let labelled = steps[from..].iter().take_while(|step| &*step.name == "as").count();
+    connected(steps, from + labelled)
+}
+
+/// The same where `as()` asks for what a label stands for: it begins what is connected.
+pub(crate) fn connected_variables(steps: &[Instruction]) -> Option<Vec<Instruction>> {
+    connected(steps, 0)
+}
+
+fn connected(steps: &[Instruction], from: usize) -> Option<Vec<Instruction>> {
     for word in ["or", "and"] {
         let is_word = |step: &Instruction| &*step.name == word && step.arguments.is_empty();
         if !steps.iter().any(is_word) {
             continue;
         }
-        // What begins the traversal stays before: `V().has(..).or().has(..)` filters what V() gives.
-        let from = usize::from(steps.first().is_some_and(|step| steps::is_start(&step.name)));
-        let from = from + steps[from..].iter().take_while(|step| &*step.name == "as").count();
         let branches: Vec<Value> = steps[from..]
             .split(is_word)
             .map(|part| Value::Traversal(Arc::new(Bytecode { source: vec![], steps: part.to_vec() })))

@@ -184,9 +184,19 @@ pub trait Graph {
 
     fn edges(&mut self, lookup: &Lookup, from: Option<Cursor>) -> Result<Page<Arc<Edge>>>;
 
-    /// How many vertices, or edges, a lookup without ids and filters finds; `None` where they have to be shown for
-    /// that.
+    /// How many vertices, or edges, a lookup without ids finds; `None` where they have to be shown for that. The
+    /// filters must hold exactly: nobody checks again.
     fn count(&mut self, _edges: bool, _lookup: &Lookup) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// The same for each value under a key; those that have none are in no group.
+    fn group_counts(
+        &mut self,
+        _edges: bool,
+        _lookup: &Lookup,
+        _key: &FilterKey,
+    ) -> Result<Option<Vec<(Value, u64)>>> {
         Ok(None)
     }
 

@@ -154,6 +154,10 @@ pub(crate) fn holds(cx: &mut Cx<'_>, value: &Value, filter: &Filter) -> Result<b
             }
             Ok(false)
         }
+        // An edge lies where its source does, though it does not show that.
+        (FilterKey::Property(key), Value::Edge(edge)) if cx.graph.partition_key() == Some(&**key) => {
+            test(&cx.edge(edge)?.out_v.partition)
+        }
         (FilterKey::Property(key), Value::Edge(edge)) => {
             for property in cx.edge_properties(edge)?.iter() {
                 if property.key == *key && test(&property.value)? {

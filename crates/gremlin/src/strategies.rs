@@ -149,7 +149,7 @@ impl Settings {
                 ("withBulk", [Value::Bool(bulk)]) => settings.one_bulk = !bulk,
                 ("withPath", []) => settings.with_path = true,
                 (name, _) => {
-                    let text = format!("Unsupported Error: {name}() is not supported like this.");
+                    let text = format!("{name}() is not supported like this.");
                     return Err(Error::not_supported(text));
                 }
             }
@@ -219,7 +219,7 @@ impl Settings {
             "EdgeLabelVerificationStrategy" if throws => self.edge_labels_needed = true,
             name if WITHOUT_EFFECT.contains(&name) => {}
             name => {
-                let text = format!("Unsupported Error: {name} is not supported.");
+                let text = format!("{name} is not supported.");
                 return Err(Error::not_supported(text));
             }
         }

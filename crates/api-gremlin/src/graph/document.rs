@@ -36,7 +36,7 @@ pub const TS: &str = "_ts";
 
 /// What the service calls a vertex that was given no label.
 pub const DEFAULT_LABEL: &str = "vertex";
-const DEFAULT_EDGE_LABEL: &str = "edge";
+pub const DEFAULT_EDGE_LABEL: &str = "edge";
 
 /// Names that no property can have, because the form of elements uses them.
 const RESERVED: [&str; 16] = [

@@ -14,8 +14,10 @@
 
 mod adjacency;
 pub mod cache;
+mod counts;
 mod document;
 pub mod host;
+mod ids;
 mod item_form;
 mod reads;
 mod statement;
@@ -31,8 +33,8 @@ use orrery_budget::Budget;
 use orrery_engine::access::Limits;
 use orrery_engine::{Container, Env, RequestClass};
 use orrery_gremlin::graph::{
-    Adjacent, AdjacentLookup, Cursor, EdgeChange, Graph, Lookup, NewEdge, NewVertex, Page, StoreOp,
-    VertexChange,
+    Adjacent, AdjacentLookup, Cursor, EdgeChange, FilterKey, Graph, Lookup, NewEdge, NewVertex, Page,
+    StoreOp, VertexChange,
 };
 use orrery_gremlin::value::{Edge, Vertex, VertexProperty};
 use orrery_gremlin::{Error, Result, Value};
@@ -151,11 +153,8 @@ impl ContainerGraph {
         Some([component].into())
     }
 
-    fn random_id(&self) -> String {
-        let mut random = [0u8; 16];
-        random[..8].copy_from_slice(&self.env.random_u64().to_le_bytes());
-        random[8..].copy_from_slice(&self.env.random_u64().to_le_bytes());
-        uuid::Builder::from_random_bytes(random).into_uuid().hyphenated().to_string()
+    fn new_uuid(&self) -> String {
+        ids::next(self.env.now_ms(), self.env.random_u64()).hyphenated().to_string()
     }
 
     fn did(&mut self, fanout: usize, count: usize, size_bytes: usize, began: std::time::Instant) {
@@ -219,7 +218,16 @@ impl Graph for ContainerGraph {
     }
 
     fn count(&mut self, edges: bool, lookup: &Lookup) -> Result<Option<u64>> {
-        self.count_elements(edges, lookup).map(Some)
+        self.count_elements(edges, lookup)
+    }
+
+    fn group_counts(
+        &mut self,
+        edges: bool,
+        lookup: &Lookup,
+        key: &FilterKey,
+    ) -> Result<Option<Vec<(Value, u64)>>> {
+        self.count_groups(edges, lookup, key)
     }
 
     fn adjacent(

@@ -13,7 +13,7 @@ use orrery_gremlin::value::{Direction, Edge, Vertex};
 use orrery_gremlin::{Result, Value};
 use orrery_model::{PartitionKey, Raw};
 use orrery_query::merge::{Merged, PageSize};
-use orrery_query::{RowFormat, Rows, StoredForm};
+use orrery_query::{RowFormat, Rows};
 
 use super::cache::{Kept, Place, What};
 use super::document::{Form, System, displaced_id, is_displaced, is_edge};
@@ -118,39 +118,13 @@ impl ContainerGraph {
         Ok(self.scopes(lookup.partitions.as_deref()).into_iter().map(task).collect())
     }
 
-    /// How many elements there are of some labels, in some partitions or all.
-    pub(super) fn count_elements(&mut self, edges: bool, lookup: &Lookup) -> Result<u64> {
-        let base = if edges { Conditions::edges() } else { Conditions::vertices() };
-        let statement = of_labels(base, lookup).compile_count();
-        let statement = statement.map_err(|error| failed(Failure::runtime(error.to_string())))?;
-        let mut count = 0;
-        for scope in self.scopes(lookup.partitions.as_deref()) {
-            let Some(scope) = self.permitted(&scope) else { continue };
-            let mut position = None;
-            loop {
-                self.budget.check()?;
-                let (rows, next) =
-                    self.page(&scope, &statement, &StoredForm, position, PAGE_ROWS_MAX).map_err(failed)?;
-                for row in rows.iter() {
-                    let number = Raw::document(row).ok().and_then(Raw::as_number);
-                    count += number.and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-                }
-                match next {
-                    Some(next) => position = Some(next),
-                    None => break,
-                }
-            }
-        }
-        Ok(count)
-    }
-
     fn statement(&self, base: Conditions, lookup: &Lookup, of_vertices: bool) -> Result<Arc<Statement>> {
         let conditions = of_labels(base, lookup);
         let conditions = conditions.filters(&lookup.filters, of_vertices, self.partition_key.as_deref());
         compiled(conditions)
     }
 
-    fn scopes(&self, partitions: Option<&[Value]>) -> Vec<Scope> {
+    pub(super) fn scopes(&self, partitions: Option<&[Value]>) -> Vec<Scope> {
         let Some(values) = partitions else { return vec![Scope::All] };
         let mut keys: Vec<PartitionKey> = Vec::new();
         for key in values.iter().filter_map(|value| self.key(value)) {
@@ -162,7 +136,7 @@ impl ContainerGraph {
     }
 
     /// The scope as far as the caller may see; `None`: nothing of it.
-    fn permitted(&self, scope: &Scope) -> Option<Scope> {
+    pub(super) fn permitted(&self, scope: &Scope) -> Option<Scope> {
         let Some(granted) = self.limits.key() else { return Some(scope.clone()) };
         match scope {
             Scope::Key(key) => self.limits.permits_key(key).is_ok().then(|| scope.clone()),
@@ -193,7 +167,7 @@ impl ContainerGraph {
         }
     }
 
-    fn page(
+    pub(super) fn page(
         &mut self,
         scope: &Scope,
         statement: &Statement,
@@ -437,7 +411,7 @@ impl ContainerGraph {
     }
 }
 
-fn of_labels(conditions: Conditions, lookup: &Lookup) -> Conditions {
+pub(super) fn of_labels(conditions: Conditions, lookup: &Lookup) -> Conditions {
     match lookup.labels.as_deref() {
         Some(labels) => conditions.labels(labels.iter().map(|label| &**label)),
         None => conditions,

@@ -18,14 +18,17 @@ use orrery_gremlin::predicate::{P, TextOp};
 use orrery_query::merge::MergePlan;
 use orrery_query::{Prepared, QueryEnv};
 use orrery_sql::{
-    BinaryOp, Collection, Expr, ExprKind, Literal, LogicalOp, Name, Projection, Query, Select, Source, Span,
-    SqlError, SubqueryKind, UnaryOp,
+    BinaryOp, Collection, Expr, ExprKind, Literal, LogicalOp, Name, Projection, Query, Select, SelectItem,
+    Source, Span, SqlError, SubqueryKind, UnaryOp,
 };
 
 use super::document::{EDGE_ID, ID, IS_EDGE, LABEL, SINK, SOURCE, VALUE};
 
 const ITEM: &str = "c";
 const PROPERTY: &str = "p";
+/// Members of the rows of groups.
+pub const GROUP: &str = "k";
+pub const COUNT: &str = "n";
 
 /// A query, ready to run over one partition or several.
 pub struct Statement {
@@ -115,23 +118,63 @@ impl Conditions {
         self
     }
 
+    /// Filters, all of them as the language judges them; `None` where SQL would not.
+    pub fn exactly(
+        self,
+        filters: &[Filter],
+        of_vertices: bool,
+        partition_key: Option<&str>,
+    ) -> Option<Conditions> {
+        let exact = |filter: &Filter| match (&filter.key, &filter.predicate) {
+            (FilterKey::Property(name), Some(predicate)) => {
+                let hidden = name.starts_with('_') || **name == *super::document::TTL;
+                // An edge does not show it.
+                let is_key = !of_vertices && partition_key == Some(&**name);
+                !hidden && !is_key && is_exact(predicate)
+            }
+            (FilterKey::Property(_), None) => false,
+            (FilterKey::Id, Some(predicate)) => of_vertices && is_exact(predicate),
+            (FilterKey::Label, Some(predicate)) => is_exact(predicate),
+            (_, None) => false,
+        };
+        filters.iter().all(exact).then(|| self.filters(filters, of_vertices, partition_key))
+    }
+
     /// The items.
     pub fn compile(self) -> Result<Statement, SqlError> {
-        self.compile_as(Projection::Star(Span::default()))
+        self.compile_as(Projection::Star(Span::default()), Vec::new())
     }
 
     /// How many there are.
     pub fn compile_count(self) -> Result<Statement, SqlError> {
         let one = expr(ExprKind::Literal(Literal::Integer(1)));
-        self.compile_as(Projection::Value(call("COUNT", vec![one]), None))
+        self.compile_as(Projection::Value(call("COUNT", vec![one]), None), Vec::new())
     }
 
-    fn compile_as(self, projection: Projection) -> Result<Statement, SqlError> {
+    /// How many there are of each value under a name: the first of a list of properties, or what stands there.
+    pub fn compile_groups(self, name: &str, flat: bool) -> Result<Statement, SqlError> {
+        let key = || match flat {
+            true => path(&[name]),
+            false => {
+                let first = expr(ExprKind::Literal(Literal::Integer(0)));
+                member(expr(ExprKind::Index(Box::new(path(&[name])), Box::new(first))), VALUE)
+            }
+        };
+        let named = |expr, name: &str| SelectItem {
+            expr,
+            alias: Some(Name { text: name.to_owned(), span: Span::default() }),
+        };
+        let count = call("COUNT", vec![expr(ExprKind::Literal(Literal::Integer(1)))]);
+        let rows = Projection::List(vec![named(key(), GROUP), named(count, COUNT)]);
+        self.compile_as(rows, vec![key()])
+    }
+
+    fn compile_as(self, projection: Projection, group_by: Vec<Expr>) -> Result<Statement, SqlError> {
         let filter = match self.all.len() {
             0 => None,
             _ => Some(all(self.all)),
         };
-        let query = select(projection, source(identifier(ITEM), false, None), filter);
+        let query = Query { group_by, ..select(projection, source(identifier(ITEM), false, None), filter) };
         let env = query_env();
         let prepared = Prepared::new(&query, &[], &env)?;
         let plan = MergePlan::new(&query, &prepared, &[], &env)?;
@@ -173,6 +216,29 @@ fn compare(at: &dyn Fn() -> Expr, predicate: &P) -> Option<Expr> {
             (!parts.is_empty()).then(|| expr(ExprKind::Logical(LogicalOp::Or, parts)))
         }
         _ => None,
+    }
+}
+
+/// Whether a predicate's condition lets nothing through that the predicate would not.
+fn is_exact(predicate: &P) -> bool {
+    /// From here on doubles do not tell all whole numbers apart.
+    const WHOLE_END: i64 = 1 << 53;
+    let plain = |value: &Value| match value {
+        Value::String(_) | Value::Bool(_) => true,
+        Value::Int(_) | Value::Short(_) | Value::Byte(_) => true,
+        Value::Long(whole) => whole.abs() < WHOLE_END,
+        Value::Double(number) => number.is_finite() && number.abs() < WHOLE_END as f64,
+        _ => false,
+    };
+    let sorts = |value: &Value| plain(value) && ordered(value).is_some();
+    match predicate {
+        P::Eq(value) => plain(value),
+        P::Lt(value) | P::Lte(value) | P::Gt(value) | P::Gte(value) => sorts(value),
+        P::Inside(low, high) | P::Between(low, high) => sorts(low) && sorts(high),
+        P::Within(values) => !values.is_empty() && values.iter().all(plain),
+        P::Text(TextOp::StartingWith, Value::String(_)) => true,
+        P::And(parts) | P::Or(parts) => !parts.is_empty() && parts.iter().all(is_exact),
+        _ => false,
     }
 }
 

@@ -247,3 +247,126 @@ fn what_is_kept_of_a_graph_is_what_is_there() {
         }
     }
 }
+
+#[test]
+fn counts_and_groups_are_what_looking_at_the_elements_gives() {
+    let world = World::new();
+    for n in 0..24 {
+        let label = if n % 3 == 0 { "a" } else { "b" };
+        world.ok(&format!(
+            "g.addV('{label}').property('id','v{n}').property('pk','p{}').property('n',{n}).property('t','{}')",
+            n % 7,
+            ["x", "y", "z"][n % 3]
+        ));
+    }
+    for n in 0..24 {
+        let kind = if n % 2 == 0 { "even" } else { "odd" };
+        world.ok(&format!(
+            "g.V('v{n}').addE('next').to(g.V('v{}')).property('w',{n}).property('kind','{kind}')",
+            (n * 5 + 1) % 24
+        ));
+    }
+    // What is asked in other words is looked at.
+    world.put("p1", "flat", r#"{"id":"flat","label":"a","pk":"p1","t":"x","n":7}"#);
+    world.put("p1", "many", r#"{"id":"many","label":"a","pk":"p1","t":[{"_value":"z"},{"_value":"x"}]}"#);
+    world.put("p2", "truth", r#"{"id":"truth","label":"b","pk":"p2","t":[{"_value":true,"id":"1"}]}"#);
+    let sources = [
+        "V()",
+        "V().hasLabel('a')",
+        "V().has('n',gt(9))",
+        "V().has('b','t',within('x','y'))",
+        "V().has('pk','p1')",
+        "V().has('pk',within('p1','p2')).has('n',between(3,20))",
+        "V().has('t',startingWith('x'))",
+        "V().has('n',neq(3))",
+        "V().has('t')",
+        "V().hasNot('t')",
+        "V().has('n',2.0)",
+        "V().has('pk','p1').has('pk','p2')",
+        "E()",
+        "E().has('kind','odd')",
+        "E().has('w',inside(2,9)).hasLabel('next')",
+        "E().has('pk','p1')",
+    ];
+    for source in sources {
+        let shown = world.ok(&format!("g.{source}.identity().count()"));
+        assert_eq!(world.ok(&format!("g.{source}.count()")), shown, "{source}");
+        for key in ["'t'", "'pk'", "label", "'label'", "'n'", "'kind'", "'none'", "'w'"] {
+            let looked =
+                world.ok(&format!("g.{source}.identity().groupCount().by({key}).order(local).by(keys)"));
+            for group in ["groupCount().by({})", "group().by({}).by(count())"] {
+                let group = group.replace("{}", key);
+                let grouped = world.ok(&format!("g.{source}.{group}.order(local).by(keys)"));
+                assert_eq!(grouped, looked, "{source} {group}");
+            }
+        }
+    }
+    assert_eq!(world.ok("g.E().has('pk','p1').count()"), world.ok("g.V().has('pk','p1').outE().count()"));
+}
+
+#[test]
+fn traversals_over_partitions_that_are_split_and_merged_lose_and_double_nothing() {
+    const VERTICES: usize = 300;
+    let world = World::new();
+    for n in 0..VERTICES {
+        world.put(
+            &format!("p{n}"),
+            &format!("v{n}"),
+            &format!(r#"{{"id":"v{n}","label":"n","pk":"p{n}","n":[{{"_value":{n},"id":"1"}}]}}"#),
+        );
+        for step in [1, 7, 50] {
+            let to = (n + step) % VERTICES;
+            world.put(
+                &format!("p{n}"),
+                &format!("e{n}-{step}"),
+                &format!(
+                    r#"{{"id":"e{n}-{step}","label":"to","_isEdge":true,"pk":"p{n}","_vertexId":"v{n}","_vertexLabel":"n",
+                    "_sink":"v{to}","_sinkLabel":"n","_sinkPartition":"p{to}","step":{step}}}"#
+                ),
+            );
+        }
+    }
+    let walks = [
+        ("g.V().dedup().count()", VERTICES.to_string()),
+        ("g.V().id().dedup().count()", VERTICES.to_string()),
+        ("g.V().values('n').sum()", (VERTICES * (VERTICES - 1) / 2).to_string()),
+        ("g.V().out('to').id().groupCount().unfold().select(values).is(neq(3L)).count()", "0".to_owned()),
+        ("g.V().in('to').id().groupCount().unfold().select(values).is(neq(3L)).count()", "0".to_owned()),
+        ("g.V().out().out().in().count()", (VERTICES * 27).to_string()),
+        ("g.E().values('step').sum()", (VERTICES * 58).to_string()),
+        ("g.V().groupCount().by(label)", format!(r#"{{"n":{VERTICES}}}"#)),
+        ("g.V().bothE().dedup().count()", (VERTICES * 3).to_string()),
+        ("g.V(['p0','v0']).repeat(out('to').dedup()).times(4).dedup().count()", "15".to_owned()),
+    ];
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let rounds = std::thread::scope(|scope| {
+        let (world, walks, done) = (&world, &walks, &done);
+        let walkers: Vec<_> = (0..3)
+            .map(|first| {
+                scope.spawn(move || {
+                    let mut rounds = 0;
+                    while rounds == 0 || !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        for at in 0..walks.len() {
+                            let (walk, expected) = &walks[(first * 3 + at) % walks.len()];
+                            assert_eq!(world.ok(walk), *expected, "{walk}");
+                        }
+                        rounds += 1;
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        let mut most = 0;
+        for _ in 0..4 {
+            let split = world.account.split_partition(&world.container, None).expect("it can be split");
+            block_on(split.done()).expect("split");
+            most = most.max(world.container.ranges().len());
+            let merge = world.account.merge_partitions(&world.container, None).expect("they can be merged");
+            block_on(merge.done()).expect("merged");
+        }
+        assert!(most > 4, "{most} partitions");
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        walkers.into_iter().map(|walker| walker.join().expect("a walker")).sum::<usize>()
+    });
+    assert!(rounds >= 3);
+}

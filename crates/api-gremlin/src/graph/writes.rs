@@ -47,7 +47,7 @@ fn check_value(name: &str, value: &Value) -> Result<()> {
 impl ContainerGraph {
     fn new_id(&self, id: Option<Value>, kind: &str) -> Result<String> {
         match id {
-            None | Some(Value::Null) => Ok(self.random_id()),
+            None | Some(Value::Null) => Ok(self.new_uuid()),
             Some(Value::String(id)) => Ok(id.to_string()),
             Some(Value::Uuid(id)) => Ok(uuid::Uuid::from_u128(id).hyphenated().to_string()),
             Some(_) => Err(Error::runtime(format!("{kind}'s ID must be a string"))),
@@ -104,7 +104,7 @@ impl ContainerGraph {
         let label = new.label.unwrap_or_else(|| DEFAULT_LABEL.into());
         let mut state = VertexState { partition_key: self.partition_key.clone(), ..VertexState::default() };
         for property in new.properties {
-            let random = self.random_id();
+            let random = self.new_uuid();
             state.set(&property, random, true)?;
         }
         let partition = match (&self.partition_key, &state.partition) {
@@ -200,7 +200,7 @@ impl ContainerGraph {
         for change in changes {
             match change {
                 VertexChange::Set(property) => {
-                    let random = self.random_id();
+                    let random = self.new_uuid();
                     state.set(property, random, false)?;
                 }
                 VertexChange::Drop(property) => state.drop(property)?,

@@ -30,9 +30,7 @@ impl Parser<'_> {
             ("g", Token::Mark('.')) => {
                 let (traversal, terminal) = self.chain(true)?;
                 if terminal.is_some() {
-                    return Err(Error::not_supported(
-                        "Unsupported Error: A terminal step inside of a traversal.",
-                    ));
+                    return Err(Error::not_supported("A terminal step inside of a traversal."));
                 }
                 return Ok(Value::Traversal(Arc::new(traversal)));
             }
@@ -61,7 +59,7 @@ impl Parser<'_> {
     fn anonymous(&mut self, mut bytecode: Bytecode) -> Result<Value> {
         let (rest, terminal) = self.chain(false)?;
         if terminal.is_some() {
-            return Err(Error::not_supported("Unsupported Error: A terminal step inside of a traversal."));
+            return Err(Error::not_supported("A terminal step inside of a traversal."));
         }
         bytecode.steps.extend(rest.steps);
         Ok(Value::Traversal(Arc::new(bytecode)))

@@ -166,7 +166,7 @@ pub(crate) fn build_where(builder: &mut Builder<'_>, call: &Call<'_>) -> Result<
 
 /// In `where(__.as('a').out().as('b'))` the labels are not given but asked for.
 pub(crate) fn variables(steps: &[Instruction]) -> Vec<Instruction> {
-    let mut steps = crate::build::connectives(steps).unwrap_or_else(|| steps.to_vec());
+    let mut steps = crate::build::connected_variables(steps).unwrap_or_else(|| steps.to_vec());
     if let [only] = steps.as_mut_slice()
         && matches!(&*only.name, "and" | "or" | "not" | "where" | "filter")
     {

@@ -176,9 +176,10 @@ struct Counted {
 impl Counted {
     fn count(&mut self, cx: &mut Cx<'_>) -> Result<u64> {
         let GraphSource { edges, lookup, .. } = &self.source;
-        // What is named by id, or must pass filters, is looked at.
-        let plain = lookup.ids.is_none() && lookup.filters.is_empty();
-        if plain && let Some(count) = cx.graph.count(*edges, lookup)? {
+        // What is named by id is looked at.
+        if lookup.ids.is_none()
+            && let Some(count) = cx.graph.count(*edges, lookup)?
+        {
             return Ok(count);
         }
         (self.source.opened, self.source.cursor) = (false, None);

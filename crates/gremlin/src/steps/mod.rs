@@ -6,6 +6,7 @@ mod convert;
 mod filter;
 mod graph_source;
 mod group;
+pub(crate) mod grouped;
 mod lists;
 mod math;
 mod merge;

@@ -19,8 +19,5 @@ pub(crate) fn build_refused(_: &mut Builder<'_>, call: &Call<'_>) -> Result<Box<
         "shortestPath" => "write repeat(both().simplePath()).until(...).path().limit(1)",
         _ => "there is no graph computer",
     };
-    Err(Error::not_supported(format!(
-        "Unsupported Error: Gremlin op {}() is not supported: {reason}.",
-        call.name
-    )))
+    Err(Error::not_supported(format!("Gremlin op {}() is not supported: {reason}.", call.name)))
 }

@@ -134,7 +134,7 @@ fn labels_asked(step: &Instruction, needs: &mut Vec<Arc<str>>) {
     for argument in &step.arguments {
         match argument {
             Value::Traversal(nested) => {
-                let connected = crate::build::connectives(&nested.steps);
+                let connected = crate::build::connected_variables(&nested.steps);
                 let steps = connected.as_deref().unwrap_or(&nested.steps);
                 if matches!(&*step.name, "where" | "not" | "or" | "and" | "filter") {
                     for end in [steps.first(), steps.last()].into_iter().flatten() {
