@@ -18,31 +18,38 @@ pub fn of_unix_seconds(seconds: u64) -> u64 {
     (UNIX_EPOCH_TICKS + seconds.saturating_mul(TICKS_PER_S)).min(TICKS_MAX)
 }
 
+/// How long the text of a time is.
+pub const TEXT_BYTES: usize = 28;
+
 /// The text with its seven digits: `2021-01-04T22:25:57.4388744Z`.
-pub fn write(ticks: u64, out: &mut Vec<u8>) {
+pub fn bytes(ticks: u64) -> [u8; TEXT_BYTES] {
     let ticks = ticks.min(TICKS_MAX);
     let (seconds, fraction) = (ticks / TICKS_PER_S, ticks % TICKS_PER_S);
     let (days, second) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
     let (year, month, day) = civil(days as i64 - EPOCH_DAYS);
-    let mut digits = |number: u64, width: u32, then: u8| {
-        for place in (0..width).rev() {
-            out.push(b'0' + (number / 10u64.pow(place) % 10) as u8);
+    let mut text = *b"0000-00-00T00:00:00.0000000Z";
+    let mut digits = |from: usize, to: usize, mut number: u64| {
+        for place in text[from..to].iter_mut().rev() {
+            *place = b'0' + (number % 10) as u8;
+            number /= 10;
         }
-        out.push(then);
     };
-    digits(year, 4, b'-');
-    digits(month, 2, b'-');
-    digits(day, 2, b'T');
-    digits(second / 3600, 2, b':');
-    digits(second / 60 % 60, 2, b':');
-    digits(second % 60, 2, b'.');
-    digits(fraction, 7, b'Z');
+    digits(0, 4, year);
+    digits(5, 7, month);
+    digits(8, 10, day);
+    digits(11, 13, second / 3600);
+    digits(14, 16, second / 60 % 60);
+    digits(17, 19, second % 60);
+    digits(20, 27, fraction);
+    text
+}
+
+pub fn write(ticks: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&bytes(ticks));
 }
 
 pub fn text(ticks: u64) -> String {
-    let mut out = Vec::with_capacity(28);
-    write(ticks, &mut out);
-    String::from_utf8(out).unwrap_or_default()
+    String::from_utf8_lossy(&bytes(ticks)).into_owned()
 }
 
 /// Year, month and day of a count of days since 1970.

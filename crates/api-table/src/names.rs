@@ -70,9 +70,20 @@ pub fn same_table(left: &str, right: &str, dialect: Dialect) -> bool {
     }
 }
 
+/// Whether a key is made of signs of ASCII that every key may have.
+fn is_plain(key: &str) -> bool {
+    key.bytes().fold(true, |plain, byte| {
+        let forbidden = matches!(byte, b'/' | b'\\' | b'#' | b'?');
+        plain & (byte >= b' ') & (byte < 0x7f) & !forbidden
+    })
+}
+
 /// Refuses keys that no entity may have.
 pub fn check_keys(partition_key: &str, row_key: &str, dialect: Dialect) -> Result<()> {
     for key in [partition_key, row_key] {
+        if is_plain(key) {
+            continue;
+        }
         let forbidden = |char: char| FORBIDDEN.contains(&char) || char.is_control();
         if key.contains(forbidden) {
             return Err(match dialect {

@@ -26,6 +26,13 @@ pub enum Metadata {
 impl Metadata {
     /// The level that an `Accept` header or `$format` asks for.
     pub fn of_accept(accept: &str) -> Metadata {
+        // What clients send, before anybody has to look closer.
+        match accept {
+            "application/json;odata=minimalmetadata" => return Metadata::Minimal,
+            "application/json;odata=nometadata" => return Metadata::None,
+            "application/json;odata=fullmetadata" => return Metadata::Full,
+            _ => {}
+        }
         let accept = accept.to_ascii_lowercase();
         match accept {
             _ if accept.contains("odata=nometadata") => Metadata::None,

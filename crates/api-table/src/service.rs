@@ -324,7 +324,7 @@ impl TableService {
             params: Params::parse(parts.uri.query().unwrap_or("")),
             path,
             account_name,
-            endpoint: format!("{scheme}://{host}{prefix}"),
+            endpoint: [scheme, "://", host, prefix].concat(),
             conditional: parts.headers.contains_key(http::header::IF_MATCH),
         }
     }
@@ -524,14 +524,15 @@ impl TableService {
         parts: &Parts,
         head: &Head<'_>,
     ) -> Answered {
-        let id = self.request_id(&parts.headers).hyphenated().to_string();
+        let mut id = uuid::Uuid::encode_buffer();
+        let id: &str = self.request_id(&parts.headers).hyphenated().encode_lower(&mut id);
         let mut answer = match outcome {
             Ok(answer) => answer,
-            Err(error) => self.render(&error, head.dialect, &id),
+            Err(error) => self.render(&error, head.dialect, id),
         };
         let headers = &mut answer.headers;
         headers.insert(X_MS_VERSION, VERSION);
-        if let Ok(id) = HeaderValue::from_str(&id) {
+        if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
         if let Some(given) = parts.headers.get(CLIENT_REQUEST_ID).filter(|id| id.len() <= 1024) {
@@ -539,9 +540,7 @@ impl TableService {
         }
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
-        if let Ok(charge) = HeaderValue::from_str(&format!("{:.2}", answer.charge_ru)) {
-            headers.insert(REQUEST_CHARGE, charge);
-        }
+        headers.insert(REQUEST_CHARGE, charge_header(answer.charge_ru));
         if parts.headers.contains_key(http::header::ORIGIN) && parts.method != Method::OPTIONS {
             cors::allow(self, &parts.method, &parts.headers, &mut answer.headers);
         }
@@ -574,6 +573,25 @@ impl TableService {
         answer.body = error.body(dialect, id, &time);
         answer
     }
+}
+
+/// A charge with its two decimals.
+fn charge_header(charge_ru: f64) -> HeaderValue {
+    // Neither negative nor infinite, whatever is said.
+    let hundredths = (charge_ru * 100.0).round().max(0.0) as u64;
+    let mut text = [b'0'; 24];
+    let mut rest = hundredths;
+    let mut at = text.len();
+    while rest > 0 || at > text.len() - 4 {
+        at -= 1;
+        if at == text.len() - 3 {
+            text[at] = b'.';
+            continue;
+        }
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    HeaderValue::from_bytes(&text[at..]).unwrap_or(HeaderValue::from_static("0.00"))
 }
 
 fn fault_error(status: FaultStatus, retry_after_ms: Option<u64>) -> TableError {
@@ -620,5 +638,27 @@ async fn dispatch(context: &Context<'_>, resource: &Resource) -> Result<Answer> 
         (Action::SetProperties, _) => account_properties::set(context).await,
         (Action::ReadStatistics, _) => account_properties::statistics(context),
         _ => Err(Code::MethodNotAllowed.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::charge_header;
+
+    #[test]
+    fn a_charge_has_two_decimals() {
+        for (charge_ru, text) in [
+            (0.0, "0.00"),
+            (1.0, "1.00"),
+            (0.38, "0.38"),
+            (6.666_666, "6.67"),
+            (10.0, "10.00"),
+            (1234.5, "1234.50"),
+            (f64::NAN, "0.00"),
+            (-1.0, "0.00"),
+            (f64::INFINITY, "184467440737095516.15"),
+        ] {
+            assert_eq!(charge_header(charge_ru), text, "{charge_ru}");
+        }
     }
 }

@@ -53,22 +53,29 @@ const UNKNOWN_FACTOR: u64 = 8;
 impl PartitionView {
     /// The same of the whole partition, from what is kept where that is recent.
     pub fn kept_estimate(&self, path: PathNumber, range: &ValueRange) -> Result<Estimate> {
-        let kept = &self.shared.index.estimates.0;
-        let (start, end) = (murmur3_x64_128(&range.start).0, murmur3_x64_128(&range.end).0);
-        let (key, lsn) = ((path, start ^ end.rotate_left(1)), self.position().lsn);
-        let recent = KEPT_COMMITS_MIN.min(self.item_count()).max(self.item_count() / KEPT_COMMITS_PART);
-        if let Some((at, estimate)) = kept.lock().get(&key)
-            && lsn.abs_diff(*at) <= recent
-        {
-            return Ok(*estimate);
+        let key = kept_key(path, range);
+        if let Some(estimate) = self.kept(key) {
+            return Ok(estimate);
         }
         let estimate = self.estimate(path, range, &Span::All, KEPT_ENTRIES)?;
-        let mut kept = kept.lock();
+        let mut kept = self.shared.index.estimates.0.lock();
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }
-        kept.insert(key, (lsn, estimate));
+        kept.insert(key, (self.position().lsn, estimate));
         Ok(estimate)
+    }
+
+    /// Whether the figure of a range is there without reading an entry.
+    pub fn keeps_estimate(&self, path: PathNumber, range: &ValueRange) -> bool {
+        self.kept(kept_key(path, range)).is_some()
+    }
+
+    /// What is kept, if that is recent.
+    fn kept(&self, key: (PathNumber, u64)) -> Option<Estimate> {
+        let recent = KEPT_COMMITS_MIN.min(self.item_count()).max(self.item_count() / KEPT_COMMITS_PART);
+        let (at, estimate) = *self.shared.index.estimates.0.lock().get(&key)?;
+        (self.position().lsn.abs_diff(at) <= recent).then_some(estimate)
     }
 
     /// How many entries a range of a path holds, from reading at most `rows_max` of them.
@@ -107,6 +114,11 @@ impl PartitionView {
         let rows = judged.max(rows).min(self.item_count().max(rows));
         Ok(Estimate { rows, exact: false })
     }
+}
+
+fn kept_key(path: PathNumber, range: &ValueRange) -> (PathNumber, u64) {
+    let (start, end) = (murmur3_x64_128(&range.start).0, murmur3_x64_128(&range.end).0);
+    (path, start ^ end.rotate_left(1))
 }
 
 /// Reads up to `rows_max` entries: how many there were, and the last one read if there are more.

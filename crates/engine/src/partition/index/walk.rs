@@ -341,6 +341,11 @@ impl<'w, 'd> Walk<'w, 'd> {
         old: Option<Version<'_>>,
         new: Option<Version<'_>>,
     ) {
+        if let (Some(old), Some(new)) = (old, new)
+            && composite.iter().all(|part| is_unchanged(part, old, new))
+        {
+            return;
+        }
         let start = self.rows.bytes.len();
         let mut ends = [start; 2];
         for (at, version) in [old, new].into_iter().enumerate() {
@@ -377,6 +382,18 @@ impl<'w, 'd> Walk<'w, 'd> {
                 self.rows.changes.push(RowChange { end, put });
             }
         }
+    }
+}
+
+/// Whether a component of a composite index is the same in both versions, as far as their bytes tell.
+fn is_unchanged(part: &CompositePath, old: Version<'_>, new: Version<'_>) -> bool {
+    match part.path.segments() {
+        [name] if name == TIME => old.ts == new.ts,
+        _ => match (old.body.path(&part.path), new.body.path(&part.path)) {
+            (Some(old), Some(new)) => old.same_bytes(new),
+            (None, None) => true,
+            _ => false,
+        },
     }
 }
 

@@ -184,29 +184,66 @@ impl ItemReader<'_> {
             return Ok(None);
         };
         let started = self.query.timed.then(Instant::now);
-        let PartitionQuery { span, prepared, .. } = *self.query;
         let found = collect(
             &bound.lookup,
-            Reading { view: self.view, span, prepared, meter: &self.allowance.meter },
+            Reading::of(self.query, self.view, &self.allowance.meter),
             most,
             &mut self.metrics.index_entries,
             &mut tick(self.query, self.allowance.steps_left()),
         )?;
         self.metrics.index_lookup += started.map_or(Duration::ZERO, |started| started.elapsed());
         Ok(match found {
-            Found::Candidates(mut candidates) => {
-                if !bound.exact {
-                    // The index knows a part of the filter, and the items the rest.
-                    candidates.iter_mut().for_each(|candidate| candidate.uncertain = true);
-                }
-                self.report.candidates(candidates.len() as u64);
-                Some(candidates)
-            }
+            Found::Candidates(candidates) => Some(self.known(candidates, bound.exact)),
             Found::TooMany => {
                 self.report.gave_up();
                 None
             }
         })
+    }
+
+    /// The items that the index leads to, where a short look at it tells all of them, and they are no more than `most`.
+    /// `None` otherwise, and where it would take no look to judge how many there are.
+    ///
+    /// Judging reads the same entries, so whoever has few candidates has them for the price of the figure.
+    pub fn few_candidates(&mut self, most: u64) -> Ran<Option<Vec<Candidate>>> {
+        let Some(bound) = bind(self.filter, self.view, self.query.span, false) else {
+            return Ok(None);
+        };
+        if is_judged(&bound.lookup, self.view, self.query.span) {
+            return Ok(None);
+        }
+        let started = self.query.timed.then(Instant::now);
+        let meter = Rc::clone(&self.allowance.meter);
+        let mut cursor = Cursor::new(&bound.lookup, Reading::of(self.query, self.view, &meter));
+        let found = match cursor.advance(TURN_ENTRIES)? && cursor.found() as u64 <= most {
+            true => Some(cursor.finish()?),
+            false => None,
+        };
+        self.metrics.index_lookup += started.map_or(Duration::ZERO, |started| started.elapsed());
+        let Some(candidates) = found else { return Ok(None) };
+        self.metrics.index_entries += cursor.read();
+        Ok(Some(self.known(candidates, bound.exact)))
+    }
+
+    /// Candidates that are all there are. `exact`: the index knows the whole filter, and not only a part of it.
+    fn known(&mut self, mut candidates: Vec<Candidate>, exact: bool) -> Vec<Candidate> {
+        if !exact {
+            candidates.iter_mut().for_each(|candidate| candidate.uncertain = true);
+        }
+        self.report.candidates(candidates.len() as u64);
+        candidates
+    }
+}
+
+/// Whether it is known without a look how much a lookup leads to, or nobody can know.
+fn is_judged(lookup: &Lookup<'_>, view: &PartitionView, span: &Span) -> bool {
+    match lookup {
+        Lookup::Scan { path, scan } if scan.check.is_none() && scan.ranges.len() <= JUDGED_RANGES_MAX => {
+            let all = matches!(span, Span::All);
+            all && scan.ranges.iter().all(|range| view.keeps_estimate(*path, range))
+        }
+        Lookup::All(parts) | Lookup::Any(parts) => parts.iter().all(|part| is_judged(part, view, span)),
+        _ => true,
     }
 }
 
@@ -288,6 +325,12 @@ pub(super) struct Reading<'v> {
     pub span: &'v Span,
     pub prepared: &'v Prepared,
     pub meter: &'v Rc<Meter>,
+}
+
+impl<'v> Reading<'v> {
+    fn of(query: &PartitionQuery<'v>, view: &'v PartitionView, meter: &'v Rc<Meter>) -> Reading<'v> {
+        Reading { view, span: query.span, prepared: query.prepared, meter }
+    }
 }
 
 enum Cursor<'v> {

@@ -56,6 +56,12 @@ impl<'p, 'q> Sorted<'p, 'q> {
             .filter(|_| !matches!(self.reader.query.span, Span::Key { .. }));
         // An index that has the filter's items together, in order, is hard to beat.
         let at_once = walk.as_ref().is_some_and(|walk| walk.filtered && self.is_worth_walking(walk, None, 0));
+        if walk.is_some() && !at_once {
+            // What fits into the page is loaded whichever way is taken.
+            if let Some(few) = self.reader.few_candidates(self.wanted(self.passed))? {
+                return self.in_memory(Some(few));
+            }
+        }
         if let Some(walk) = &walk
             && !at_once
             && let Some(tested) = self.tested(walk, 0)?
