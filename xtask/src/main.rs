@@ -13,6 +13,7 @@ mod corpora;
 mod docs;
 mod examples;
 mod fuzz;
+mod instructions;
 mod layering;
 mod licences;
 mod portal;
@@ -48,8 +49,14 @@ pub struct Context {
 }
 
 /// Options of single steps, and whether a value follows.
-const OPTIONS: &[(&str, bool)] =
-    &[("long", false), ("seed", true), ("binary", true), ("runs", true), ("require", true)];
+const OPTIONS: &[(&str, bool)] = &[
+    ("long", false),
+    ("seed", true),
+    ("binary", true),
+    ("runs", true),
+    ("require", true),
+    ("record", false),
+];
 
 impl Context {
     fn from_arguments(arguments: &[String]) -> Result<Self> {

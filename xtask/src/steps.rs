@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::process::{Leashed, Task};
-use crate::{Context, attack, corpora, docs, layering, licences, portal, sdk, second_try, splits, tidy};
+use crate::{
+    Context, attack, corpora, docs, instructions, layering, licences, portal, sdk, second_try, splits, tidy,
+};
 
 /// How a step ended that did not fail.
 pub enum Outcome {
@@ -53,6 +55,12 @@ pub const STEPS: &[Step] = &[
     },
     Step { name: "doc", purpose: "the API documentation builds without warnings", quick: false, run: doc },
     Step { name: "build", purpose: "the server, as users get it", quick: false, run: build },
+    Step {
+        name: "instructions",
+        purpose: "requests take no more instructions than recorded",
+        quick: false,
+        run: instructions::run,
+    },
     Step {
         name: "sdk",
         purpose: "the official SDKs against the server, plain and TLS",

@@ -15,6 +15,7 @@ pub mod connections;
 pub mod deadline;
 pub mod dispatch;
 pub mod hosts;
+pub mod in_process;
 pub mod lengthy;
 pub mod lifecycle;
 pub mod limits;

@@ -8,10 +8,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
+use orrery_server::in_process::InProcess;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::pki_types::ServerName;
 use sha2::Sha256;
@@ -33,6 +34,8 @@ pub struct Target {
     tls: Option<Arc<rustls::ClientConfig>>,
     /// Whether calls about items go in frames of the direct protocol.
     direct: bool,
+    /// Answers instead of the endpoint.
+    in_process: Option<Arc<InProcess>>,
 }
 
 /// One request, without date and signature.
@@ -66,7 +69,7 @@ pub struct Client {
 impl Target {
     pub fn new(endpoint: Uri, key: &[u8], tls: Option<Arc<rustls::ClientConfig>>) -> Result<Target> {
         let keyed = Hmac::new_from_slice(key).context("the key has a wrong length")?;
-        Ok(Target { endpoint, table_account: None, keyed, tls, direct: false })
+        Ok(Target { endpoint, table_account: None, keyed, tls, direct: false, in_process: None })
     }
 
     /// The same for the Table protocol.
@@ -77,6 +80,11 @@ impl Target {
     /// The same, with calls about items in frames of the direct protocol.
     pub fn with_direct(self, direct: bool) -> Target {
         Target { direct, ..self }
+    }
+
+    /// The same, with calls that never leave this process.
+    pub fn with_in_process(self, in_process: Option<Arc<InProcess>>) -> Target {
+        Target { in_process, ..self }
     }
 
     fn sign(&self, call: &Call, date: &str) -> String {
@@ -100,6 +108,24 @@ impl Target {
         }
         let token = format!("type=master&ver=1.0&sig={}", STANDARD.encode(mac.finalize().into_bytes()));
         utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()
+    }
+
+    /// The request for a call, with date and signature.
+    pub fn request(&self, call: &Call) -> Result<Request<Bytes>> {
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let host = self.endpoint.authority().context("no host")?.as_str();
+        let version = if self.table_account.is_some() { TABLE_VERSION } else { API_VERSION };
+        let mut request = Request::builder()
+            .method(&call.method)
+            .uri(format!("/{}", call.path))
+            .header(header::HOST, host)
+            .header("x-ms-version", version)
+            .header(header::AUTHORIZATION, self.sign(call, &date))
+            .header("x-ms-date", date);
+        for (name, value) in &call.headers {
+            request = request.header(*name, HeaderValue::from_str(value)?);
+        }
+        Ok(request.body(call.body.clone())?)
     }
 }
 
@@ -139,7 +165,10 @@ impl Client {
             };
             return connection.exchange(call, &authorization, &date).await;
         }
-        let request = self.request(call)?;
+        let request = self.target.request(call)?;
+        if let Some(server) = &self.target.in_process {
+            return Ok(Answer::of(server.answer(request).await));
+        }
         if let Some(sender) = &mut self.sender
             && sender.ready().await.is_err()
         {
@@ -149,29 +178,9 @@ impl Client {
             Some(sender) => sender,
             None => self.sender.insert(connect(&self.target).await?),
         };
-        let response = sender.send_request(request).await?;
+        let response = sender.send_request(request.map(Full::new)).await?;
         let (head, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
-    }
-
-    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>> {
-        let date = httpdate::fmt_http_date(SystemTime::now());
-        let host = self.target.endpoint.authority().context("no host")?.as_str();
-        let mut request = Request::builder()
-            .method(&call.method)
-            .uri(format!("/{}", call.path))
-            .header(header::HOST, host)
-            .header(
-                "x-ms-version",
-                if self.target.table_account.is_some() { TABLE_VERSION } else { API_VERSION },
-            )
-            .header(header::AUTHORIZATION, self.target.sign(call, &date))
-            .header("x-ms-date", date);
-        for (name, value) in &call.headers {
-            request = request.header(*name, HeaderValue::from_str(value)?);
-        }
-        Ok(request.body(Full::new(call.body.clone()))?)
+        Ok(Answer::of(Response::from_parts(head, body.collect().await?.to_bytes())))
     }
 }
 
@@ -207,6 +216,11 @@ where
 }
 
 impl Answer {
+    pub fn of(response: Response<Bytes>) -> Answer {
+        let (head, body) = response.into_parts();
+        Answer { status: head.status.as_u16(), headers: head.headers, body }
+    }
+
     /// Whether all was done. Batches may say inside that they were not.
     pub fn is_success(&self) -> bool {
         let inner = || String::from_utf8_lossy(&self.body).contains("HTTP/1.1 2");

@@ -87,6 +87,10 @@ impl Shape {
         format!("partition-{:06}", number % self.partitions)
     }
 
+    pub fn city(number: u64) -> &'static str {
+        Values::of(number).city
+    }
+
     /// JSON of about the wanted size: some members to filter by, the rest filler that does not compress to nothing.
     pub fn document(&self, id: &str, number: u64, revision: u64) -> String {
         let Values { city, price, tags, street, zip } = Values::of(number);

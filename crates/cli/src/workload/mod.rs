@@ -10,6 +10,7 @@
 
 pub(crate) mod client;
 mod direct;
+mod in_process;
 mod items;
 mod nosql_requests;
 mod operations;

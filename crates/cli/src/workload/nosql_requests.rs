@@ -1,11 +1,17 @@
 //! The requests that SDKs of the NoSQL API send.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use http::Method;
 
 use super::client::Call;
 use super::items::Shape;
 use super::operations::{Operation, batch_id, batch_numbers, new_id};
+
+const BY_NUMBER: &str = "SELECT * FROM c WHERE c.n = @p";
+const TOP: &str = "SELECT TOP 10 * FROM c WHERE c.city = @p ORDER BY c.n";
+const COUNT: &str = "SELECT VALUE COUNT(1) FROM c WHERE c.city = @p";
 
 type Headers = Vec<(&'static str, String)>;
 
@@ -31,11 +37,21 @@ pub fn request(container: &str, shape: &Shape, operation: Operation) -> Call {
             let headers = vec![maker.partition_key(number), ("x-ms-max-item-count", "10".into())];
             maker.docs(Method::GET, headers, Bytes::new())
         }
-        Operation::Query(number) => maker.query(number, maker.partition_key(number)),
+        Operation::Query(number) => maker.query(BY_NUMBER, number, maker.partition_key(number)),
         Operation::Lookup(number) => {
-            maker.query(number, ("x-ms-documentdb-query-enablecrosspartition", "True".to_owned()))
+            maker.query(BY_NUMBER, number, ("x-ms-documentdb-query-enablecrosspartition", "True".to_owned()))
         }
+        Operation::Top(number) => maker.query(TOP, quoted_city(number), maker.partition_key(number)),
+        Operation::Count(number) => maker.query(COUNT, quoted_city(number), maker.partition_key(number)),
     }
+}
+
+fn everywhere() -> (&'static str, String) {
+    ("x-ms-documentdb-query-enablecrosspartition", "True".to_owned())
+}
+
+fn quoted_city(number: u64) -> String {
+    format!("\"{}\"", Shape::city(number))
 }
 
 struct Maker<'a> {
@@ -69,14 +85,14 @@ impl Maker<'_> {
         self.docs(Method::POST, headers, format!("[{}]", operations.join(",")).into())
     }
 
-    fn query(&self, number: u64, scope: (&'static str, String)) -> Call {
+    fn query(&self, text: &str, parameter: impl Display, scope: (&'static str, String)) -> Call {
         let headers = vec![
             scope,
             ("content-type", "application/query+json".to_owned()),
             ("x-ms-documentdb-isquery", "True".to_owned()),
         ];
-        let query = r#"{"query":"SELECT * FROM c WHERE c.n = @n","parameters":[{"name":"@n","value":"#;
-        self.docs(Method::POST, headers, format!("{query}{number}}}]}}").into())
+        let body = format!(r#"{{"query":"{text}","parameters":[{{"name":"@p","value":{parameter}}}]}}"#);
+        self.docs(Method::POST, headers, body.into())
     }
 
     fn item(&self, method: Method, number: u64, mut headers: Headers, body: Bytes) -> Call {

@@ -11,7 +11,7 @@ use super::{nosql_requests, table_requests};
 pub const BATCH_OPERATIONS: u64 = 10;
 
 /// Names and what they do, for the help.
-pub const NAMES: [(&str, &str); 11] = [
+pub const NAMES: [(&str, &str); 13] = [
     ("read", "read an item by id and partition key"),
     ("upsert", "write an item that exists, whole"),
     ("create", "write an item that does not exist"),
@@ -21,6 +21,11 @@ pub const NAMES: [(&str, &str); 11] = [
     ("feed", "read a page of ten items of one logical partition"),
     ("query", "a query by a number, within one logical partition"),
     ("lookup", "a query by a number, over all logical partitions"),
+    (
+        "top",
+        "the first ten items of a city by number, within one logical partition; of tables in the order of keys",
+    ),
+    ("count", "how many items of a city one logical partition has; not of tables"),
     ("mix95", "95 % reads, 5 % upserts; any mixNN from mix1 to mix99"),
     ("mix50", "half reads, half upserts"),
 ];
@@ -36,6 +41,8 @@ pub enum Kind {
     Feed,
     Query,
     Lookup,
+    Top,
+    Count,
     Mix { read_percent: u8 },
 }
 
@@ -51,6 +58,8 @@ impl Kind {
             "feed" => Kind::Feed,
             "query" => Kind::Query,
             "lookup" => Kind::Lookup,
+            "top" => Kind::Top,
+            "count" => Kind::Count,
             "mix" => Kind::Mix { read_percent: 95 },
             _ => Kind::Mix {
                 read_percent: name
@@ -60,6 +69,11 @@ impl Kind {
                     .filter(|percent| (1..=99).contains(percent))?,
             },
         })
+    }
+
+    /// Whether the Table API has it.
+    pub fn of_tables(self) -> bool {
+        self != Kind::Count
     }
 
     pub fn name(self) -> String {
@@ -92,6 +106,8 @@ pub enum Operation {
     Feed(u64),
     Query(u64),
     Lookup(u64),
+    Top(u64),
+    Count(u64),
 }
 
 /// Makes the calls of a run.
@@ -121,6 +137,8 @@ impl Maker {
             Kind::Feed => Operation::Feed(choose()),
             Kind::Query => Operation::Query(choose()),
             Kind::Lookup => Operation::Lookup(choose()),
+            Kind::Top => Operation::Top(choose()),
+            Kind::Count => Operation::Count(choose()),
         };
         self.request(operation)
     }

@@ -44,6 +44,8 @@ pub struct Options {
     pub seed: u64,
     /// Calls about items go in frames of the direct protocol.
     pub direct: bool,
+    /// No network: the apis are called in this process, over a data directory.
+    pub in_process: Option<PathBuf>,
 }
 
 /// When a phase ends.
@@ -84,6 +86,16 @@ pub fn command() -> Command {
                 "How items are asked for: http, or rntbd (direct mode, to the endpoint itself)",
             )
             .default_value("http"),
+        )
+        .arg(
+            text(
+                "in-process",
+                "DIR",
+                "Call the API in this process, without a network, over this data directory: for profilers",
+            )
+            .value_parser(clap::value_parser!(PathBuf))
+            .conflicts_with_all(["endpoint", "key", "ca", "insecure", "protocol", "connections", "duration"])
+            .requires("count"),
         )
         .arg(text("duration", "TIME", "How long each operation runs").default_value("10s"))
         .arg(text("count", "N", "Run each operation this many times instead").conflicts_with("duration"))
@@ -140,6 +152,7 @@ impl Options {
         };
         let tables = values::choice(required("api"), &[("nosql", false), ("table", true)])
             .map_err(|problem| wrong("api", problem))?;
+        let in_process = matches.get_one::<PathBuf>("in-process").cloned();
         let default = if tables { TABLE_ENDPOINT } else { ENDPOINT };
         let endpoint = endpoint_of(text("endpoint").unwrap_or(default))?;
         let kinds = required("operations").split(',').map(|name| {
@@ -148,6 +161,10 @@ impl Options {
                 wrong("operations", format!("`{name}` is not allowed; allowed: {}", names.join(", ")))
             })
         });
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        if let Some(kind) = kinds.iter().find(|kind| tables && !kind.of_tables()) {
+            return Err(wrong("operations", format!("the Table API has no `{}`", kind.name())).into());
+        }
         let until = match text("count") {
             Some(_) => Until::Count(number("count", 1, u64::MAX)?),
             None => Until::Elapsed(
@@ -177,9 +194,9 @@ impl Options {
             key: key_of(text("key"), &endpoint)?,
             table_account: tables.then(|| account_of(&endpoint)),
             endpoint,
-            kinds: kinds.collect::<Result<_, _>>()?,
+            kinds,
             until,
-            connections: number("connections", 1, 10_000)? as usize,
+            connections: if in_process.is_some() { 1 } else { number("connections", 1, 10_000)? as usize },
             in_flight,
             items: number("items", 1, 1_000_000_000)?,
             size_bytes: size_bytes as usize,
@@ -193,6 +210,7 @@ impl Options {
             json: matches.get_flag("json"),
             seed: number("seed", 0, u64::MAX)?,
             direct,
+            in_process,
         })
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use orrery_server::in_process::InProcess;
 use tokio::task::JoinSet;
 
 use super::client::{Answer, Call, Client, SharedDirect, Target};
@@ -15,7 +16,7 @@ use super::items::{Chooser, Random, Shape};
 use super::operations::{Api, Kind, Maker};
 use super::options::{Options, Until};
 use super::report::{Phase, Report};
-use super::{table_requests, trust};
+use super::{in_process, table_requests, trust};
 
 const CONTAINER: &str = "items";
 /// Attempts of a request that is throttled or whose connection broke, outside of measuring.
@@ -28,7 +29,10 @@ pub async fn run(options: Options) -> Result<()> {
         Some("https") => Some(trust::client_config(options.authority.as_deref(), options.insecure)?),
         _ => None,
     };
-    let target = Target::new(options.endpoint.clone(), &options.key, tls)?.with_direct(options.direct);
+    let server = in_process::open(&options)?;
+    let target = Target::new(options.endpoint.clone(), &options.key, tls)?
+        .with_direct(options.direct)
+        .with_in_process(server.clone());
     let target = Arc::new(match &options.table_account {
         Some(account) => target.for_tables(account),
         None => target,
@@ -39,7 +43,7 @@ pub async fn run(options: Options) -> Result<()> {
         Some(_) => make_table(&mut client, &options).await?,
         None => make_container(&mut client, &options).await?,
     }
-    let result = measure(&options, &target, &stop).await;
+    let result = measure(&options, &target, server.as_deref(), &stop).await;
     let kind = if options.table_account.is_some() { "table" } else { "database" };
     if options.keep {
         eprintln!("kept the {kind} `{}`", options.made);
@@ -51,6 +55,9 @@ pub async fn run(options: Options) -> Result<()> {
         expect(&mut client, &call, &[204, 404]).await.with_context(|| format!("cannot remove the {kind}"))?;
     }
     let report = result?;
+    if let Some(server) = &server {
+        server.close()?;
+    }
     match options.json {
         true => println!("{}", report.json()),
         false => print!("{}", report.text()),
@@ -58,7 +65,12 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-async fn measure(options: &Options, target: &Arc<Target>, stop: &Arc<AtomicBool>) -> Result<Report> {
+async fn measure(
+    options: &Options,
+    target: &Arc<Target>,
+    server: Option<&InProcess>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Report> {
     let api = match options.table_account {
         Some(_) => Api::Table { path: format!("{}{}", table_prefix(options), options.made) },
         None => Api::NoSql { container: format!("dbs/{}/colls/{CONTAINER}", options.made) },
@@ -71,7 +83,10 @@ async fn measure(options: &Options, target: &Arc<Target>, stop: &Arc<AtomicBool>
         revision: AtomicU64::new(1),
     });
     let mut report = Report {
-        endpoint: options.endpoint.to_string(),
+        endpoint: match &options.in_process {
+            Some(directory) => format!("this process, with {}", directory.display()),
+            None => options.endpoint.to_string(),
+        },
         connections: options.connections,
         phases: Vec::new(),
     };
@@ -81,7 +96,10 @@ async fn measure(options: &Options, target: &Arc<Target>, stop: &Arc<AtomicBool>
         if stop.load(Relaxed) {
             break;
         }
-        report.phases.push(phase(*kind, options, target, &maker, stop).await);
+        report.phases.push(match server {
+            Some(server) => in_process::phase(*kind, options, target, &maker, server).await?,
+            None => phase(*kind, options, target, &maker, stop).await,
+        });
     }
     Ok(report)
 }

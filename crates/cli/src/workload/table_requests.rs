@@ -40,6 +40,12 @@ pub fn request(path: &str, shape: &Shape, operation: Operation) -> Call {
             query(path, &format!("$filter=PartitionKey%20eq%20%27{partition}%27%20and%20n%20eq%20{number}"))
         }
         Operation::Lookup(number) => query(path, &format!("$filter=n%20eq%20{number}")),
+        Operation::Top(number) => {
+            let (partition, city) = (shape.partition(number), Shape::city(number));
+            let filter = format!("PartitionKey%20eq%20%27{partition}%27%20and%20city%20eq%20%27{city}%27");
+            query(path, &format!("$filter={filter}&$top=10"))
+        }
+        Operation::Count(_) => unreachable!("refused with the options"),
     }
 }
 
