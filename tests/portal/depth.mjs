@@ -177,7 +177,7 @@ export default function depth(test, server) {
 
   test("every API has a connection string and programs, with the key masked", async () => {
     const page = await open(server, "/_explorer/#/");
-    for (const [api, text] of [["NoSQL", "AccountEndpoint="], ["Table", "TableEndpoint="], ["Gremlin", "ws://"]]) {
+    for (const [api, text] of [["NoSQL", "AccountEndpoint="], ["MongoDB", "mongodb://"], ["Table", "TableEndpoint="], ["Gremlin", "ws://"]]) {
       await page.getByRole("group", { name: "API" }).getByRole("button", { name: api }).click();
       await page.locator(".connection").getByText(text).waitFor();
       equal((await page.locator("main").textContent()).includes("C2y6yDjf5"), false, "masked");

@@ -5,6 +5,7 @@ const web = new URL("../../crates/portal/web/", import.meta.url);
 const { RowPages } = await import(new URL("api/row-pages.js", web));
 const { Picture, ELEMENTS_MAX, ends } = await import(new URL("api/graph.js", web));
 const { elementOf, elementsIn, kindOf } = await import(new URL("api/kinds.js", web));
+const { exported } = await import(new URL("api/export.js", web));
 const { quantile } = await import(new URL("api/metrics.js", web));
 
 export default function modules(test) {
@@ -46,6 +47,21 @@ export default function modules(test) {
     equal([elementOf(item).from, elementOf(item).to, elementOf(item).properties], ["a", "b", [["since", [2001]]]]);
     equal([elementOf({ id: "1", label: "no vertex" }), elementOf(7), elementOf(null), elementsIn({ a: [1, "x"] })], [null, null, null, []]);
     equal([kindOf("TablesDB", { id: "people", partitionKey: { paths: ["/'$pk'"] } }), kindOf("TablesDB", { id: "$service", partitionKey: { paths: ["/'$pk'"] } }), kindOf("shop", { id: "c", partitionKey: { paths: ["/$pk"] } })], ["table", "container", "container"]);
+  });
+
+  test("an export of many pages has all rows and all columns", async () => {
+    async function* pages() {
+      yield [{ id: "1", a: 1 }, { id: "2", a: "x,\"y\"" }];
+      yield [];
+      yield [{ id: "3", b: { c: [true] } }];
+    }
+    const columnsOf = (rows) => [...new Set(rows.flatMap(Object.keys))].map((name) => ({ name, of: (row) => row[name] }));
+    const text = async (kind) => await new Blob(await exported(kind, pages(), { values: (rows) => rows, columnsOf })).text();
+    equal((await text("csv")).split("\r\n"), ["id,a,b", "1,1,", '2,"x,""y""",', '3,,"{""c"":[true]}"']);
+    equal(JSON.parse(await text("json")).map((one) => one.id), ["1", "2", "3"]);
+    equal((await text("ndjson")).trim().split("\n").length, 3);
+    async function* nothing() {}
+    equal(await new Blob(await exported("json", nothing(), { values: (rows) => rows, columnsOf })).text(), "[]\n");
   });
 
   test("quantiles lie inside of their buckets", async () => {

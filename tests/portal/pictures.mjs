@@ -124,6 +124,16 @@ for (const [pk, rk, age] of [["rome", "ada", "36"], ["rome", "bruno", "52"], ["t
 await page.getByRole("gridcell", { name: "ada" }).click();
 await wait(300);
 await shot("entities");
+const command = (body) => send(server, "POST", ["_orrery", "mongo"], { body: { ...body, $db: "library" } });
+await command({ insert: "loans", documents: [["Ada Lovelace", "Notes on the Analytical Engine", "12.50"], ["Alan Turing", "Computable Numbers", "8.00"], ["Grace Hopper", "The Education of a Computer", "9.75"], ["Emmy Noether", "Invariante Variationsprobleme", "14.20"]].map(([reader, title, fee], n) => ({
+  reader, title, lent: { $date: `2026-11-${10 + n}T09:30:00Z` }, days: { $numberInt: String(14 + n) }, fee: { $numberDecimal: fee }, copies: { $numberLong: String(9007199254740993n + BigInt(n)) }, tags: ["mathematics", { shelf: n + 1 }],
+})) });
+await page.reload();
+await to(page, "#/c/library/loans/items");
+await page.getByRole("gridcell", { name: "Ada Lovelace" }).click();
+await page.locator(".cm-content").waitFor();
+await wait(500);
+await shot("documents");
 await to(page, "#/new/sample");
 await page.getByLabel("Container", { exact: true }).fill("readings");
 await click("Make a key of several properties");

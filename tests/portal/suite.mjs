@@ -163,13 +163,47 @@ test("a query over partitions is merged in order, paged, explained, and its erro
   await close(page);
 });
 
-test("completion knows the paths of the items", async () => {
+test("completion knows the paths of the items, and the values of one", async () => {
   const page = await open(server, "/_explorer/#/c/many/rows/query");
   await retype(page, "SELECT * FROM c WHERE ", "Query text");
   await page.getByText(/paths of your items/).waitFor();
   await page.keyboard.type("c.");
   await page.locator(".cm-tooltip-autocomplete").getByText("key").waitFor();
+  await retype(page, "SELECT * FROM c WHERE c.key = 'k4", "Query text");
+  await page.keyboard.press("Control+Space");
+  await page.locator(".cm-tooltip-autocomplete").getByText("k42").waitFor();
+  await page.keyboard.press("Escape");
   await close(page);
+});
+
+test("rows are shown as trees, and all pages are exported though only one was read", async () => {
+  const page = await open(server, "/_explorer/#/c/many/rows/query");
+  await retype(page, "SELECT c.id, c.key, {deep: [c.n]} AS inner FROM c", "Query text");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("gridcell").first().waitFor();
+  await page.getByRole("button", { name: "Tree", exact: true }).click();
+  await page.getByRole("button", { name: /^▸ inner/ }).first().click();
+  await page.getByRole("button", { name: /^▸ deep 1 element/ }).first().click();
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+  const chunks = [];
+  for await (const chunk of await saved.createReadStream()) chunks.push(chunk);
+  equal(Buffer.concat(chunks).toString().split("\r\n").length > 2000, true, "all of them");
+  await page.getByText("100 rows so far").waitFor();
+  await close(page);
+});
+
+test("throttling is switched on and off from the page", async () => {
+  const other = await start();
+  const page = await open(other, "/_explorer/#/faults");
+  const badge = page.getByText("throttling on", { exact: true });
+  await page.getByRole("switch", { name: "Throttling" }).check();
+  await badge.waitFor();
+  equal(JSON.parse((await send(other, "GET", ["_orrery", "whoami"])).text).throttling, true);
+  await page.getByRole("switch", { name: "Throttling" }).uncheck();
+  await badge.waitFor({ state: "detached" });
+  equal(JSON.parse((await send(other, "GET", ["_orrery", "throttling"])).text), { enabled: false });
+  await close(page);
+  await other.stop();
 });
 
 test("a query that is typed survives a reload, and parameters are asked for", async () => {

@@ -19,6 +19,7 @@ use hmac::{Hmac, Mac as _};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use orrery_api::{Answered, Connection, Summary};
+use orrery_budget::Budget;
 use orrery_engine::AccountKeys;
 use orrery_engine::access::KeySlot;
 use orrery_mongo::{Error, Result, ValueRef, codec, error::code, ext_json};
@@ -38,6 +39,8 @@ const PATH: &str = "/_orrery/mongo";
 const SIGNED: &str = "_orrery\n_orrery/mongo";
 /// Commands with more than this come by a driver.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Extended JSON says the type of every value.
+const TEXT_BYTES_PER_BYTE: usize = 8;
 const X_MS_DATE: &str = "x-ms-date";
 const X_MS_REQUEST_CHARGE: &str = "x-ms-request-charge";
 
@@ -127,7 +130,17 @@ pub async fn answer(core: &Arc<Core>, request: Request<Bytes>, connection: &Conn
         tokio::time::sleep(pause).await;
     }
     let outcome = connection::answer(core, &mut client, &mut prepared).await;
-    respond(outcome)
+    // A reply as text, and as the document that it is made from, take several times its bytes.
+    let budget = Budget::new(core.config.memory.clone());
+    match budget.hold(outcome.reply.len().saturating_mul(TEXT_BYTES_PER_BYTE)) {
+        Ok(_held) => respond(outcome),
+        Err(exceeded) => refused(&Error::new(
+            code::EXCEEDED_MEMORY_LIMIT,
+            format!(
+                "The reply is too large for one answer over HTTP ({exceeded}): ask for fewer documents at a time."
+            ),
+        )),
+    }
 }
 
 fn refused(error: &Error) -> Answered {

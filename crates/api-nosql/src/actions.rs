@@ -87,6 +87,8 @@ actions! {
     ReadFaults = "read_faults", reads, Keys;
     ReplaceFaults = "replace_faults", writes, Keys;
     ClearFaults = "clear_faults", writes, Keys;
+    ReadThrottling = "read_throttling", reads, Keys;
+    SwitchThrottling = "switch_throttling", writes, Keys;
     ReadClock = "read_clock", reads, Keys;
     MoveClock = "move_clock", writes, Keys;
     ResetAccount = "reset_account", writes, Keys;
@@ -208,6 +210,8 @@ pub fn decide_as(resource: Resource, method: &Method, meaning: Post, changes: bo
         (Resource::Faults, &Method::GET) => Some(Action::ReadFaults),
         (Resource::Faults, &Method::PUT) => Some(Action::ReplaceFaults),
         (Resource::Faults, &Method::DELETE) => Some(Action::ClearFaults),
+        (Resource::Throttling, &Method::GET) => Some(Action::ReadThrottling),
+        (Resource::Throttling, &Method::PUT) => Some(Action::SwitchThrottling),
         (Resource::Clock, &Method::GET) => Some(Action::ReadClock),
         (Resource::Clock, &Method::POST) => Some(Action::MoveClock),
         (Resource::Reset, &Method::POST) => Some(Action::ResetAccount),

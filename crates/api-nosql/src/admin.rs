@@ -32,11 +32,28 @@ pub fn partitions(context: &Context<'_>) -> Result<Answer> {
     Ok(answer(
         context,
         &json!({
-            "throttling": config.throttling,
+            "throttling": config.throttling.is_on(),
             "serverless": config.serverless,
             "partitions": found.iter().map(partition_json).collect::<Vec<_>>(),
         }),
     ))
+}
+
+/// `GET /_orrery/throttling`: `{"enabled": false}`
+pub fn read_throttling(context: &Context<'_>) -> Result<Answer> {
+    let enabled = context.account().config().throttling.is_on();
+    Ok(answer(context, &json!({ "enabled": enabled })))
+}
+
+/// `PUT /_orrery/throttling`: from now on, whatever `--throttling` has said, until the server ends.
+pub fn switch_throttling(context: &Context<'_>) -> Result<Answer> {
+    let wanted = body::object(context)?;
+    let Some(enabled) = wanted.get("enabled").and_then(Value::as_bool) else {
+        return Err(ApiError::refused("The body must be {\"enabled\": true} or {\"enabled\": false}."));
+    };
+    context.account().config().throttling.set(enabled);
+    tracing::info!(enabled, "throttling was switched");
+    read_throttling(context)
 }
 
 /// `GET /_orrery/faults`

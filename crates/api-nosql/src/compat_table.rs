@@ -92,6 +92,7 @@ pub const SUPPORT: &[Support] = &[
     line("/_orrery/whoami", "GET", "who asks, and the limits of the account", Supported, "this server's own"),
     line("/_orrery/check", "POST", "what is wrong with the text of a query, and where, without running it", Supported, "this server's own"),
     line("/_orrery/faults", "GET, PUT, DELETE", "fault rules for tests", Supported, "this server's own; see `orrery faults`"),
+    line("/_orrery/throttling", "GET, PUT", "whether what exceeds the throughput is refused, switched while the server runs", Supported, "this server's own; begins as `--throttling` says"),
     line("/_orrery/clock", "GET, POST", "the clock of the server, which tests may move forward", Supported, "this server's own; needs `--test-controls on`"),
     line("/_orrery/reset", "POST", "delete all databases", Supported, "this server's own; needs `--test-controls on`"),
     line("/_orrery/advise", "POST", "which partition key a container should have, by its items and by requests", Supported, "this server's own; see `orrery advise`"),

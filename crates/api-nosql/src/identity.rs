@@ -27,7 +27,7 @@ pub fn read(context: &Context<'_>) -> Result<Answer> {
         "account": service.account_name,
         "region": service.region,
         "version": service.version,
-        "throttling": config.throttling,
+        "throttling": config.throttling.is_on(),
         "serverless": config.serverless,
         "partitionThroughputLimit": config.partition_throughput_limit,
         "partitionSizeLimitBytes": config.partition_size_limit,

@@ -48,6 +48,8 @@ pub enum Resource {
     Partitions,
     /// This server's own: fault rules.
     Faults,
+    /// This server's own: whether throughput is enforced.
+    Throttling,
     /// This server's own, for tests: the clock.
     Clock,
     /// This server's own, for tests: everything is deleted.
@@ -281,6 +283,7 @@ fn resolve(segments: &[Cow<'_, str>]) -> Result<(Resource, &'static str, bool), 
             "splits" => Ok((Resource::Splits, OWN_TYPE, false)),
             "partitions" => Ok((Resource::Partitions, OWN_TYPE, false)),
             "faults" => Ok((Resource::Faults, OWN_TYPE, false)),
+            "throttling" => Ok((Resource::Throttling, OWN_TYPE, false)),
             "clock" => Ok((Resource::Clock, OWN_TYPE, false)),
             "reset" => Ok((Resource::Reset, OWN_TYPE, false)),
             "advise" => Ok((Resource::Advice, OWN_TYPE, false)),

@@ -479,6 +479,8 @@ async fn dispatch(context: &Context<'_>) -> Result<Answer> {
         Action::ReadFaults => admin::read_faults(context),
         Action::ReplaceFaults => admin::replace_faults(context),
         Action::ClearFaults => admin::clear_faults(context),
+        Action::ReadThrottling => admin::read_throttling(context),
+        Action::SwitchThrottling => admin::switch_throttling(context),
         Action::ReadClock => test_controls::read_clock(context),
         Action::MoveClock => test_controls::move_clock(context),
         Action::ResetAccount => test_controls::reset(context).await,

@@ -96,6 +96,7 @@ fn command() -> Command {
         .subcommand(transfer::export_command())
         .subcommand(advise::command())
         .subcommand(budget::command())
+        .subcommand(test_controls::throttling_command())
         .subcommand(test_controls::clock_command())
         .subcommand(test_controls::reset_command())
         .subcommand(workload::command())
@@ -129,6 +130,7 @@ fn main() -> ExitCode {
         Some(("man", matches)) => completions::run_man(matches, command()),
         Some(("advise", matches)) => advise::run(matches),
         Some(("budget", matches)) => budget::run(matches),
+        Some(("throttling", matches)) => test_controls::run_throttling(matches),
         Some(("clock", matches)) => test_controls::run_clock(matches),
         Some(("reset", matches)) => test_controls::run_reset(matches),
         Some(("import", matches)) => transfer::import(matches),

@@ -1,4 +1,5 @@
 //! `orrery clock` and `orrery reset`: the controls for tests of a server that was started with `--test-controls on`.
+//! `orrery throttling`: whether a server refuses what exceeds the throughput, switched while it runs.
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -34,6 +35,42 @@ pub fn reset_command() -> Command {
         .arg(yes)
         .after_help(format!("Needs a server that was started with --test-controls on.\n{EXIT_CODES_HELP}"));
     with_account_flags(command)
+}
+
+pub fn throttling_command() -> Command {
+    let json =
+        Arg::new("json").long("json").help("Print JSON, for scripts").global(true).action(ArgAction::SetTrue);
+    let command = Command::new("throttling")
+        .about("Whether a server refuses what exceeds the throughput: show, on, off")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(Command::new("show").about("Print whether it does"))
+        .subcommand(
+            Command::new("on").about("Refuse with 429 what exceeds the throughput, until the server ends"),
+        )
+        .subcommand(Command::new("off").about("Count and report, and refuse nothing"))
+        .arg(json)
+        .after_help(EXIT_CODES_HELP);
+    with_account_flags(command)
+}
+
+pub fn run_throttling(matches: &ArgMatches) -> Result<()> {
+    let (operation, matches) = matches.subcommand().context("no operation is given")?;
+    block_on(async {
+        let mut client = connect(matches)?;
+        let (method, body) = match operation {
+            "show" => (Method::GET, String::new()),
+            wanted => (Method::PUT, json!({"enabled": wanted == "on"}).to_string()),
+        };
+        let answer = ask(&mut client, method, "throttling", "", body).await?;
+        match (matches.get_flag("json"), answer["enabled"].as_bool()) {
+            (true, _) => println!("{answer}"),
+            (false, Some(true)) => println!("on: what exceeds the throughput is refused"),
+            (false, _) => println!("off: charges are reported, nothing is refused"),
+        }
+        Ok(())
+    })
 }
 
 pub fn run_clock(matches: &ArgMatches) -> Result<()> {

@@ -57,6 +57,17 @@ fn databases_and_containers_live_and_die() {
     run(&server, &["database", "show", "none"], 3);
     run(&server, &["database", "create", "shared", "--throughput", "autoscale:4000"], 0);
     assert_eq!(run_json(&server, &["database", "show", "shared"])["throughput"], "autoscale:4000");
+    run(&server, &["container", "create", "shop/a", "--partition-key", "/pk", "--ttl", "60"], 0);
+    run(&server, &["container", "create", "shared/b", "--partition-key", "/x,/y"], 0);
+    let all = run(&server, &["container", "list"], 0);
+    assert!(
+        all.contains("shop/a") && all.contains("60 s") && all.contains("shared/b") && all.contains("/x,/y"),
+        "{all}"
+    );
+    assert!(!run(&server, &["container", "list", "shop"], 0).contains("shared"));
+    assert_eq!(run_json(&server, &["container", "list"]).as_array().unwrap().len(), 2);
+    run(&server, &["container", "delete", "shop/a", "--yes"], 0);
+    run(&server, &["container", "delete", "shared/b", "--yes"], 0);
     assert_eq!(run(&server, &["database", "list"], 0).lines().count(), 2);
 
     run(

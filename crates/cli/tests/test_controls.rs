@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use orrery_testkit::TestServer;
-use serde_json::Value;
+use orrery_testkit::{Client, TestServer};
+use serde_json::{Value, json};
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
@@ -47,6 +47,28 @@ fn items_expire_and_budgets_fill_when_the_clock_is_moved() {
     run(&server, &["reset"], 2);
     run(&server, &["reset", "--yes"], 0);
     assert_eq!(run(&server, &["database", "list"], 0), "");
+}
+
+#[test]
+fn throttling_is_switched_while_the_server_runs() {
+    let server = TestServer::start(binary(), &["--ephemeral"]).unwrap();
+    run(&server, &["database", "create", "d"], 0);
+    run(&server, &["container", "create", "d/c", "--partition-key", "/pk", "--throughput", "400"], 0);
+    // Each costs many seconds of the throughput.
+    let item = json!({"id": "a", "pk": 1, "text": "x".repeat(1_500_000)}).to_string();
+    let mut client = Client::new(server.address());
+    let mut put = || {
+        let headers = [("x-ms-documentdb-is-upsert", "true"), ("x-ms-documentdb-partitionkey", "[1]")];
+        client.post("dbs/d/colls/c/docs", "dbs/d/colls/c", "docs", &headers, &item).unwrap().status
+    };
+    assert!(run(&server, &["throttling", "show"], 0).starts_with("off"));
+    assert_eq!([put(), put(), put()], [201, 200, 200]);
+    assert_eq!(run(&server, &["throttling", "on", "--json"], 0), "{\"enabled\":true}\n");
+    let refused = [put(), put()];
+    assert!(refused.contains(&429), "{refused:?}");
+    assert!(run(&server, &["throttling", "show"], 0).starts_with("on"));
+    run(&server, &["throttling", "off"], 0);
+    assert_eq!([put(), put()], [200, 200]);
 }
 
 #[test]

@@ -75,6 +75,46 @@ fn lines(path: PathBuf, items: impl Iterator<Item = Value>) -> PathBuf {
 }
 
 #[test]
+fn packed_files_are_unpacked_on_the_way() {
+    let server = TestServer::start(binary(), &["--ephemeral"]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let packed = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        let mut encoder =
+            flate2::write::GzEncoder::new(std::fs::File::create(&path).unwrap(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+        encoder.finish().unwrap();
+        path.display().to_string()
+    };
+    let items: String =
+        (0..5000).map(|n| format!("{}\n", json!({"id": format!("{n}"), "pk": n % 7}))).collect();
+    let files = [packed("a.jsonl.gz", &items), packed("b.csv.gz", "id,pk\nx,1\ny,2\n")];
+    let report = run_json(
+        &server,
+        &[
+            "import",
+            &files[0],
+            &files[1],
+            "--db",
+            "d",
+            "--container",
+            "c",
+            "--partition-key",
+            "/pk",
+            "--json",
+        ],
+        0,
+    );
+    assert_eq!(report["written"], 5002, "{report}");
+    assert_eq!(count(&server, "dbs/d/colls/c"), 5002);
+    // MongoDB's tools pack arrays too.
+    let array = packed("c.json.gz", r#"[{"_id": 1, "pk": 1}, {"_id": 2, "pk": 2}]"#);
+    let options = ["--format", "mongo", "--db", "d", "--container", "m", "--partition-key", "/pk", "--json"];
+    let report = run_json(&server, &[&["import", &*array], &options[..]].concat(), 0);
+    assert_eq!(report["written"], 2, "{report}");
+}
+
+#[test]
 fn what_goes_in_comes_out_in_every_format() {
     let server =
         TestServer::start(binary(), &["--ephemeral", "--partition-throughput-limit", "1000"]).unwrap();

@@ -1,4 +1,7 @@
-//! The limits and choices of one account, fixed while it is open.
+//! The limits and choices of one account, fixed while it is open but for what is a [`Switch`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use orrery_storage::Durability;
 
@@ -14,7 +17,7 @@ pub struct EngineConfig {
     pub fixed_container_size_limit: u64,
     pub durability: Durability,
     /// Refuse what exceeds the provisioned throughput. Charges are counted and reported either way.
-    pub throttling: bool,
+    pub throttling: Switch,
     /// Let idle partitions save up to five minutes of their share.
     pub burst: bool,
     /// No offers: every partition may spend a fixed rate.
@@ -24,6 +27,26 @@ pub struct EngineConfig {
     /// Items of a partition from which on vectors are linked to graphs, where an index asks for one.
     pub graph_items_min: u64,
     pub partition_calls: PartitionCalls,
+}
+
+/// A choice that may be changed while the account is open. Clones are one switch.
+#[derive(Debug, Clone)]
+pub struct Switch(Arc<AtomicBool>);
+
+impl From<bool> for Switch {
+    fn from(on: bool) -> Switch {
+        Switch(Arc::new(AtomicBool::new(on)))
+    }
+}
+
+impl Switch {
+    pub fn is_on(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    pub fn set(&self, on: bool) {
+        self.0.store(on, Relaxed);
+    }
 }
 
 /// How partitions of this process are called.
@@ -54,7 +77,7 @@ impl Default for EngineConfig {
             logical_partition_size_limit: 20 * GIB,
             fixed_container_size_limit: 10 * GIB,
             durability: Durability::Strict,
-            throttling: false,
+            throttling: Switch::from(false),
             burst: false,
             serverless: false,
             column_bytes_max: 64 * 1024 * 1024,

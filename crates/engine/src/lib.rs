@@ -83,7 +83,7 @@ pub use change_feed::{
 };
 pub use check::{AccountCheck, Finding, Mending, SpaceOwner, has_catalog};
 pub use condition::{CompiledCondition, Condition};
-pub use config::{EngineConfig, PartitionCalls};
+pub use config::{EngineConfig, PartitionCalls, Switch};
 pub use consistency::ConsistencyLevel;
 pub use container::{Container, ContainerCore, Usage};
 pub use definition::{

@@ -19,7 +19,7 @@ struct Bench {
 impl Bench {
     fn new(config: EngineConfig) -> Bench {
         let env = Arc::new(TestEnv::new(1_000_000, 7));
-        let config = EngineConfig { throttling: true, ..config };
+        let config = EngineConfig { throttling: true.into(), ..config };
         let account = Account::open(Arc::new(MemoryStore::new()), config, env.clone()).unwrap();
         Bench { env, account }
     }
@@ -178,7 +178,7 @@ fn a_throughput_bucket_outlives_a_restart_and_limits_only_its_requests() {
     drop(container);
     drop(bench);
     let env = Arc::new(TestEnv::new(9_000_000, 7));
-    let config = EngineConfig { throttling: true, ..EngineConfig::default() };
+    let config = EngineConfig { throttling: true.into(), ..EngineConfig::default() };
     let account = Account::open(store, config, env.clone()).unwrap();
     let bench = Bench { env, account };
     assert_eq!(bench.account.offer_of(owner).unwrap().buckets[0], 20);

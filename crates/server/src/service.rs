@@ -60,7 +60,7 @@ pub fn open(config: &Config) -> Result<Served> {
         partition_throughput_limit: config.partition_throughput_limit,
         partition_size_limit: config.partition_size_limit_bytes,
         logical_partition_size_limit: config.logical_partition_size_limit_bytes,
-        throttling: config.throttling,
+        throttling: config.throttling.into(),
         burst: config.burst,
         serverless: config.serverless,
         column_bytes_max: column_bytes(config),

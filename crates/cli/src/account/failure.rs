@@ -44,9 +44,15 @@ impl Failure {
 fn message(answer: &Answer) -> String {
     let parsed: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     match parsed["message"].as_str() {
-        Some(message) => format!("{} {}", answer.status, sentences(message)),
+        Some(message) => format!("{} {}", answer.status, without_trailer(&sentences(message))),
         None => answer.message(),
     }
+}
+
+/// Some messages end with when and where the request was sent, which is for logs too.
+fn without_trailer(text: &str) -> &str {
+    let end = text.find("RequestStartTime:").unwrap_or(text.len());
+    text[..end].trim_end_matches([' ', ',', '\t'])
 }
 
 /// The service wraps many of its messages into JSON: `Message: {"Errors":["…"]}`. People want the sentences.
@@ -77,7 +83,15 @@ impl std::error::Error for Failure {}
 
 #[cfg(test)]
 mod tests {
-    use super::sentences;
+    use super::{sentences, without_trailer};
+
+    #[test]
+    fn when_a_request_was_sent_is_for_logs() {
+        let text =
+            "Not there. More: https://aka.ms/x,  RequestStartTime: Thu, 19 Nov 2026 22:16:35 GMT, Number: 1";
+        assert_eq!(without_trailer(text), "Not there. More: https://aka.ms/x");
+        assert_eq!(without_trailer("Plain."), "Plain.");
+    }
 
     #[test]
     fn messages_become_sentences() {

@@ -27,7 +27,9 @@ pub fn command() -> Command {
         "container",
         "Containers of a database: list, create, show, scale, delete",
         [
-            Command::new("list").about("List the containers").arg(name("name", "DATABASE", "The database")),
+            Command::new("list")
+                .about("List the containers of a database, or of all")
+                .arg(name("name", "DATABASE", "The database [default: all]").required(false)),
             Command::new("create")
                 .about("Make a container")
                 .arg(container())
@@ -97,16 +99,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     block_on(async {
         let mut account = Account::new(target(matches)?);
         if operation == "list" {
-            let found =
-                read_all(&mut account, &Place::database(full), "colls", "DocumentCollections").await?;
-            match as_json {
-                true => println!("{}", Value::Array(found)),
-                false => {
-                    let row = |it: &Value| json!({"container": it["id"], "partition key": paths(it), "ttl": it.get("defaultTtl")});
-                    print!("{}", table::render(&found.iter().map(row).collect::<Vec<_>>()));
-                }
-            }
-            return Ok(());
+            return list(&mut account, full, as_json).await;
         }
         let (database, container) = container_name(full)?;
         let place = Place::container(database, container);
@@ -135,6 +128,41 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// The containers of a database; of all of them where none is named.
+async fn list(account: &mut Account, database: &str, as_json: bool) -> Result<()> {
+    let databases = match database {
+        "" => {
+            let all = read_all(account, &Place::account(), "dbs", "Databases").await?;
+            all.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect()
+        }
+        one => vec![one.to_owned()],
+    };
+    let (mut found, mut rows) = (Vec::new(), Vec::new());
+    for name in &databases {
+        for one in read_all(account, &Place::database(name), "colls", "DocumentCollections").await? {
+            let id = one["id"].as_str().unwrap_or_default();
+            // As other commands want it.
+            let shown = if database.is_empty() { format!("{name}/{id}") } else { id.to_owned() };
+            rows.push(json!({"container": shown, "partition key": paths(&one), "time to live": ttl(&one)}));
+            found.push(one);
+        }
+    }
+    match as_json {
+        true => println!("{}", Value::Array(found)),
+        false => print!("{}", table::render(&rows)),
+    }
+    Ok(())
+}
+
+/// When items of a container expire, for people.
+fn ttl(definition: &Value) -> String {
+    match definition["defaultTtl"].as_i64() {
+        None => "off".to_owned(),
+        Some(-1) => "on, items say when they expire".to_owned(),
+        Some(seconds) => format!("{seconds} s"),
+    }
 }
 
 fn create(matches: &ArgMatches, database: &str, container: &str) -> Result<crate::workload::Call> {
@@ -181,12 +209,7 @@ async fn show(account: &mut Account, place: &Place, full: &str, as_json: bool) -
         throughput.as_deref().unwrap_or("shared with the database, or serverless")
     );
     println!("physical partitions  {}", info.ranges.len());
-    let ttl = match info.definition["defaultTtl"].as_i64() {
-        None => "off".to_owned(),
-        Some(-1) => "on, items say when they expire".to_owned(),
-        Some(seconds) => format!("{seconds} s"),
-    };
-    println!("time to live         {ttl}");
+    println!("time to live         {}", ttl(&info.definition));
     println!("indexing             {}", info.definition["indexingPolicy"]);
     Ok(())
 }

@@ -11,7 +11,7 @@ use orrery_server::config::values;
 use serde_json::{Value, json};
 
 use super::checkpoint::Checkpoint;
-use super::format::{FORMATS, Format, FormatOptions, is_stdin};
+use super::format::{FORMATS, Format, FormatOptions, is_packed, is_stdin};
 use super::item::Preparation;
 use super::key_rule::{KeyRule, fnv1a};
 use super::sender::{OnConflict, destination};
@@ -275,9 +275,13 @@ async fn source(
 
 fn source_bytes(source: &Source) -> Option<u64> {
     match source {
+        // What a packed file holds is known at its end.
         Source::Files { files, .. } => files
             .iter()
-            .map(|(path, _)| std::fs::metadata(path).ok().filter(|it| it.is_file()).map(|it| it.len()))
+            .map(|(path, _)| {
+                let file = std::fs::metadata(path).ok().filter(|it| it.is_file() && !is_packed(path));
+                file.map(|it| it.len())
+            })
             .sum(),
         Source::Container { .. } => None,
     }

@@ -140,7 +140,7 @@ impl Supply {
     }
 
     pub(super) fn enforced(&self) -> bool {
-        self.config.throttling
+        self.config.throttling.is_on()
     }
 
     pub(super) fn burst(&self) -> bool {

@@ -54,13 +54,13 @@ export function itemsOf(name, text) {
 }
 
 /** Rows as CSV. Cells that a spreadsheet would run as formulas get an apostrophe if asked. @param {any[]} rows @param {{name: string, of: (row: any) => unknown}[]} columns */
-export function toCsv(rows, columns, guard = true) {
+export function toCsv(rows, columns, guard = true, header = true) {
   const quote = (/** @type {unknown} */ value) => {
     let text = cell(value);
     if (guard && typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [columns.map((column) => quote(column.name)).join(","), ...rows.map((row) => columns.map((column) => quote(column.of(row))).join(","))].join("\r\n");
+  return [...(header ? [columns.map((column) => quote(column.name)).join(",")] : []), ...rows.map((row) => columns.map((column) => quote(column.of(row))).join(","))].join("\r\n");
 }
 
 /** @param {any[]} rows */

@@ -12,15 +12,15 @@ const PAGE_ROWS = 100;
  * @typedef {{rows: any[], charge: number, ms: number, next: string, plan?: any}} Page
  * @typedef {{id: string, title: string, fits: (kind: string) => boolean, mode: string, first: string, hint: string, parameters: RegExp | null,
  *   check?: (text: string) => Promise<{message: string, start: number, end: number}[]>,
- *   page: (asked: {db: string, coll: string, text: string, next: string, parameters: {name: string, value: unknown}[], signal: AbortSignal, onSome: (rows: any[]) => void}) => Promise<Page>}} Language
+ *   page: (asked: {db: string, coll: string, text: string, next: string, count?: number, parameters: {name: string, value: unknown}[], signal: AbortSignal, onSome: (rows: any[]) => void}) => Promise<Page>}} Language
  * @type {Language[]}
  */
 export const LANGUAGES = [
   {
     id: "filter", title: "$filter", fits: (kind) => kind === "table", mode: "filter", first: "", parameters: null,
     hint: "PartitionKey eq 'rome' and Age ge 18   (empty: all entities)",
-    async page({ coll, text, next, signal }) {
-      const found = await entities(coll, { filter: text, top: PAGE_ROWS, next, signal });
+    async page({ coll, text, next, count = PAGE_ROWS, signal }) {
+      const found = await entities(coll, { filter: text, top: count, next, signal });
       return { ...found, rows: found.rows.map((one) => ({ PartitionKey: one.PartitionKey, RowKey: one.RowKey, ...Object.fromEntries(one.properties.map(({ name, value }) => [name, value])), Timestamp: one.Timestamp })) };
     },
   },
@@ -41,9 +41,9 @@ export const LANGUAGES = [
   {
     id: "sql", title: "SQL", fits: () => true, mode: "sql", first: "SELECT * FROM c", hint: "", parameters: /@\w+/g,
     check: async (text) => (await send("POST", ["_orrery", "check"], { quiet: true, body: { query: text } })).value.errors,
-    async page({ db, coll, text, next, parameters, signal }) {
+    async page({ db, coll, text, next, count = PAGE_ROWS, parameters, signal }) {
       const wishes = { "x-orrery-explain": "json", "x-ms-documentdb-populatequerymetrics": "true", "x-ms-cosmos-populateindexmetrics-v2": "true" };
-      const answer = await query(db, coll, text, { parameters, continuation: next, count: PAGE_ROWS, signal, headers: wishes });
+      const answer = await query(db, coll, text, { parameters, continuation: next, count, signal, headers: wishes });
       return {
         rows: answer.value.Documents, charge: answer.charge, ms: answer.ms, next: answer.headers.get("x-ms-continuation") ?? "",
         plan: { explain: answer.headers.get("x-orrery-explain"), metrics: answer.headers.get("x-ms-documentdb-query-metrics"), indexes: answer.headers.get("x-ms-cosmos-index-utilization") },

@@ -51,10 +51,10 @@ function rowsOf(command, reply) {
   return [rest];
 }
 
-/** One page of a text of the shell. @param {{db: string, coll: string, text: string, next: string, signal: AbortSignal}} asked */
-export async function page({ db, coll, text, next, signal }) {
+/** One page of a text of the shell. @param {{db: string, coll: string, text: string, next: string, count?: number, signal: AbortSignal}} asked */
+export async function page({ db, coll, text, next, count = 100, signal }) {
   const { command, explain } = commandOf(text, coll);
-  if (next) return goOn(db, next, 100, signal);
+  if (next) return goOn(db, next, count, signal);
   const answer = await run(db, explain ? { explain: command, verbosity: "executionStats" } : command, { signal });
   if (explain) return { rows: [answer.reply], charge: answer.charge, ms: answer.ms, next: "", plan: { mongo: { command, reply: answer.reply, charge: answer.charge } } };
   return { rows: rowsOf(command, answer.reply), charge: answer.charge, ms: answer.ms, next: onwards(answer.reply.cursor, coll), plan: command.find || command.aggregate || command.count ? { mongo: { command, db } } : null };

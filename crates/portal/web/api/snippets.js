@@ -49,6 +49,15 @@ shop.CreateContainer(ctx, azcosmos.ContainerProperties{ID: "orders", PartitionKe
 orders, _ := shop.NewContainer("orders")
 item := []byte(\`{"id": "1", "customer": "ada", "total": 12.5}\`)
 _, err := orders.UpsertItem(ctx, azcosmos.NewPartitionKeyString("ada"), item, nil)` },
+      rust: {
+        title: "Rust", install: "cargo add azure_data_cosmos --features hmac_rust,reqwest,rustls,key_auth,control_plane", text: ({ origin, key }) => `let account = AccountReference::with_authentication_key("${origin}/".parse()?, "${key}".to_owned());
+let client = CosmosClient::builder().build(account, RoutingStrategy::ProximityTo(Region::EAST_US)).await?;
+client.create_database("shop", None).await?;
+let shop = client.database_client("shop");
+let key = PartitionKeyDefinition::new(vec!["/customer".into()]);
+shop.create_container(ContainerProperties::new("orders".to_owned(), key), None).await?;
+let orders = shop.container_client("orders", None).await?;
+orders.upsert_item("ada", "1", json!({"id": "1", "customer": "ada", "total": 12.5}), None).await?;` },
       orrery: {
         title: "orrery", install: "", text: ({ origin, key }) => `export ORRERY_KEY='${key}'
 orrery partitions --endpoint ${origin}
@@ -122,6 +131,12 @@ people.listEntities().forEach(entity -> System.out.println(entity.getProperties(
 await people.CreateIfNotExistsAsync();
 await people.UpsertEntityAsync(new TableEntity("rome", "ada") { ["Age"] = 36 });
 await foreach (var one in people.QueryAsync<TableEntity>("Age ge 18")) Console.WriteLine(one.RowKey);` },
+      go: {
+        title: "Go", install: "go get github.com/Azure/azure-sdk-for-go/sdk/data/aztables", text: (at) => `service, _ := aztables.NewServiceClientFromConnectionString("${connectionOf("table", at)}", nil)
+people := service.NewClient("people")
+people.CreateTable(ctx, nil)
+entity := []byte(\`{"PartitionKey": "rome", "RowKey": "ada", "Age": 36}\`)
+_, err := people.UpsertEntity(ctx, entity, nil)` },
     },
   },
   {
@@ -151,6 +166,12 @@ System.out.println(client.submit("g.V().count()").one());` },
         title: ".NET", install: "dotnet add package Gremlin.Net", text: ({ host, secure, key }) => `var server = new GremlinServer("${host.split(":")[0]}", ${host.split(":")[1] ?? (secure ? 443 : 80)}, ${secure}, "/dbs/shop/colls/people", "${key}");
 using var client = new GremlinClient(server, new GraphSON2MessageSerializer());
 await client.SubmitAsync<dynamic>("g.addV('person').property('id', 'ada').property('pk', 'a')");` },
+      go: {
+        title: "Go", install: "go get github.com/apache/tinkerpop/gremlin-go/v3/driver", text: ({ host, secure, key }) => `graph, _ := gremlingo.NewClient("${secure ? "wss" : "ws"}://${host}/", func(settings *gremlingo.ClientSettings) {
+	settings.AuthInfo = gremlingo.BasicAuthInfo("/dbs/shop/colls/people", "${key}")
+})
+graph.Submit("g.addV('person').property('id', 'ada').property('pk', 'a')")
+count, _ := graph.Submit("g.V().count()")` },
       curl: {
         title: "curl", install: "", text: ({ origin, key }) => `curl -u '/dbs/shop/colls/people:${key}' ${origin}/gremlin -d '{"gremlin":"g.V().count()"}'` },
     },

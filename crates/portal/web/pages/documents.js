@@ -4,11 +4,12 @@ import { documentPages, numberOf, run, write } from "../api/mongo.js";
 import { newObjectId, plain, read, shown, typeOf } from "../api/mongo-values.js";
 import { RowPages } from "../api/row-pages.js";
 import { announce, databases, definitionOf, readOnly, READ_ONLY } from "../state.js";
-import { Choice, Confirm, ErrorBox, Loading, download, plural } from "../parts/ui.js";
+import { Choice, Confirm, ErrorBox, Loading, plural } from "../parts/ui.js";
 import { Table } from "../parts/table.js";
 import { DocumentEditor } from "../parts/document-editor.js";
 import { Indexes } from "../parts/mongo-indexes.js";
 import { Import } from "../parts/import.js";
+import { pagesOf, useExport } from "../parts/exporting.js";
 
 const COLUMNS_MAX = 14, UNDO_MS = 10_000;
 const BLOCK_LINES = 7, BLOCK_PX = 148;
@@ -43,6 +44,7 @@ export default function Documents({ db, coll }) {
   const [indexing, setIndexing] = useState(false);
   const [files, setFiles] = useState(/** @type {File[] | null} */ (null));
   const [over, setOver] = useState(false);
+  const file = useExport(coll);
   const [, again] = useState(0);
   const pages = useRef(/** @type {RowPages | null} */ (null));
   const load = (text = asked, order = sort) => {
@@ -107,9 +109,16 @@ export default function Documents({ db, coll }) {
       setError(problem);
     }
   };
+  /** What is selected, or everything that the filter finds. */
   const save = async () => {
-    const some = selected.size ? await Promise.all([...selected].map((n) => rows?.read(n))) : (rows?.loaded() ?? []);
-    download(`${coll}.json`, some.map((row) => `${JSON.stringify(row)}\n`), "application/json");
+    async function* some() {
+      yield (await Promise.all([...selected].map((n) => rows?.read(n)))).filter(Boolean);
+    }
+    try {
+      await file.start("json", selected.size ? some : (signal) => pagesOf(documentPages(db, coll, asked.trim() ? read(asked) : {}, sort && { [sort.name]: sort.descending ? -1 : 1 }), signal));
+    } catch (problem) {
+      setError(problem);
+    }
   };
   const drop = (/** @type {DragEvent} */ event) => {
     event.preventDefault();
@@ -121,7 +130,7 @@ export default function Documents({ db, coll }) {
         <input type="search" class="mono" data-filter aria-label="Filter: as find() takes it" placeholder="Filter: { total: { $gt: 100 }, city: 'Rome' }" spellcheck="false" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} /><button>Apply</button>
         <button type="button" class="primary" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : "Alt+N"} onClick=${() => setOpen({ document: null, at: -1 })}>New document</button>
         <button type="button" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : "Extended JSON, lines or an array; you can also drop files here"} onClick=${() => setFiles([])}>Import</button>
-        <button type="button" disabled=${!rows?.length} title="As Extended JSON, one document a line" onClick=${save}>Export${selected.size ? ` ${selected.size}` : ""}</button>
+        ${file.view ?? html`<button type="button" disabled=${!rows?.length} title="As Extended JSON" onClick=${save}>Export${selected.size ? ` ${selected.size}` : ""}</button>`}
         <button type="button" onClick=${() => setIndexing(true)}>Indexes</button></form>
       <div class="toolbar"><${Choice} label="Show documents as" value=${view} options=${[["table", "Table"], ["json", "JSON"]]} onChange=${setView} />
         ${selected.size > 0 && html`<span role="region" aria-label="Selected documents" class="row"><strong>${plural(selected.size, "document")} selected</strong><button class="danger" disabled=${readOnly.value} onClick=${() => setDeleting(true)}>Delete</button><button class="plain" onClick=${() => setSelected(new Set())}>Clear</button></span>`}</div>

@@ -2,7 +2,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { send } from "../api/client.js";
 import { parse, write } from "../api/json.js";
-import { announce, databases, readOnly, READ_ONLY } from "../state.js";
+import { announce, databases, readOnly, session, READ_ONLY } from "../state.js";
 import { ErrorBox, Field, Loading, count, usePolling } from "../parts/ui.js";
 import { Editor } from "../parts/editor.js";
 
@@ -44,15 +44,35 @@ export default function Faults() {
       setFailed(problem);
     }
   };
-  return html`<div class="row"><h1>Faults</h1><span class="grow"></span>${rules.length > 0 && html`<button class="danger" disabled=${readOnly.value} onClick=${clear}>Stop all</button>`}</div>
+  return html`<div class="row"><h1>Faults & throttling</h1><span class="grow"></span>${rules.length > 0 && html`<button class="danger" disabled=${readOnly.value} onClick=${clear}>Stop all</button>`}</div>
     <p>Errors, delays and lost connections on purpose, so that you see how your program copes. They hold for every client of this server until they are taken away.</p>
     ${rules.length > 0 && html`<div class="banner" role="status">${count(rules.length)} rule${rules.length === 1 ? " is" : "s are"} in force.</div>`}
     <${ErrorBox} error=${failed} title="The rules were not changed" onClose=${() => setFailed(null)} />
     ${found.rules.length > 0 && html`<section class="card"><div class="scroll-x" tabindex="0" role="region" aria-label="Rules"><table class="plain-table"><thead><tr><th>Rule</th><th>What</th><th>Where</th><th class="number">Chance</th><th class="number">Matched</th><th class="number">Fired</th><th><span class="muted">Remove</span></th></tr></thead>
       <tbody>${found.rules.map((/** @type {any} */ rule, /** @type {number} */ n) => html`<tr key=${n}><td>${rule.name ?? `rule ${n}`}</td><td>${rule.answer ? KINDS[rule.answer] ?? rule.answer : ""} ${rule.delayMs ? `${rule.delayMs} ms` : ""} ${rule.drop ? `loses the ${rule.drop}` : ""}</td><td>${[rule.database, rule.container, rule.operations?.join(", ")].filter(Boolean).join(" · ") || "everywhere"}</td><td class="number">${Math.round((rule.probability ?? 1) * 100)} %</td><td class="number">${count(rule.matched)}</td><td class="number">${count(rule.fired)}</td>
         <td><button class="plain small" disabled=${readOnly.value} aria-label=${`Remove ${rule.name ?? `rule ${n}`}`} onClick=${() => replace({ ...(found.seed !== undefined && { seed: found.seed }), rules: rules.filter((_, m) => m !== n) })}>✕</button></td></tr>`)}</tbody></table></div></section>`}
+    <${Throttling} />
     <div class="cards"><${NewRule} onAdd=${(/** @type {any} */ rule) => replace({ ...(found.seed !== undefined && { seed: found.seed }), rules: [...rules, rule] })} />
     <section class="card"><h2>All rules as JSON</h2><${Text} key=${write(rules)} found=${{ ...(found.seed !== undefined && { seed: found.seed }), rules }} onSave=${replace} /></section></div>`;
+}
+
+/** Whether throughput is enforced, for every client, until the server ends. */
+function Throttling() {
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const on = session.value.throttling;
+  const change = async (/** @type {any} */ event) => {
+    const enabled = event.target.checked;
+    setError(null);
+    try {
+      session.value = { ...session.value, throttling: (await send("PUT", ["_orrery", "throttling"], { body: { enabled } })).value.enabled };
+      announce(enabled ? "What exceeds the throughput is refused from now on" : "Nothing is refused any more");
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<section class="card"><label class="row"><input type="checkbox" role="switch" checked=${on} disabled=${readOnly.value} onChange=${change} /> <strong>Throttling</strong></label>
+    <p class="muted">${on ? "Requests beyond the throughput of their partition are refused with 429, as on the service." : "Request units are counted, and nothing is refused. Switch it on to see whether a throughput is enough: set it under Scale & settings, then look at Partitions."} Holds until the server ends; <code>--throttling</code> says how it begins.</p>
+    <${ErrorBox} error=${error} title="Not switched" /></section>`;
 }
 
 function NewRule({ onAdd }) {

@@ -66,7 +66,7 @@ function Connect() {
   const at = { origin: location.origin, host: location.host, secure: location.protocol === "https:", account: session.value.account, key };
   const one = APIS.find(({ id }) => id === api) ?? APIS[0];
   const program = one.languages[language] ?? Object.values(one.languages)[0];
-  const masked = (/** @type {string} */ text) => (shown || !wellKnownKey ? text : text.replaceAll(key, "••••••••"));
+  const masked = (/** @type {string} */ text) => (shown || !wellKnownKey ? text : text.replaceAll(key, "••••••••").replaceAll(encodeURIComponent(key), "••••••••"));
   return html`<section class="card"><h2>Connect</h2>
     <${Choice} label="API" value=${api} onChange=${setApi} options=${APIS.map(({ id, title }) => [id, title])} />
     <p class="row"><code class="connection">${masked(one.connection(at))}</code> ${wellKnownKey && html`<button class="plain small" onClick=${() => setShown(!shown)}>${shown ? "Hide" : "Show"} the key</button>`}<${Copy} text=${one.connection(at)} what="connection string" /></p>

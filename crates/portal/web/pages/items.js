@@ -4,11 +4,12 @@ import { send, query, keyHeader, keyPaths } from "../api/client.js";
 import { own, pathSteps, write } from "../api/json.js";
 import { RowPages } from "../api/row-pages.js";
 import { announce, databases, definitionOf, readOnly, unsaved, READ_ONLY } from "../state.js";
-import { Choice, Dialog, ErrorBox, Loading, download, plural } from "../parts/ui.js";
+import { Choice, Dialog, ErrorBox, Loading, plural } from "../parts/ui.js";
 import { Table, columnsOf } from "../parts/table.js";
 import { ItemEditor, opened } from "../parts/item-editor.js";
 import { Import } from "../parts/import.js";
 import { Bulk } from "../parts/bulk.js";
+import { pagesOf, useExport } from "../parts/exporting.js";
 
 const COLUMNS_MAX = 12, COLUMNS_KNOWN_MAX = 100;
 const UNDO_MS = 10_000;
@@ -37,19 +38,22 @@ export default function Items({ db, coll }) {
   const [undo, setUndo] = useState(/** @type {any[]} */ ([]));
   const [files, setFiles] = useState(/** @type {File[] | null} */ (null));
   const [over, setOver] = useState(false);
+  const file = useExport(coll);
   const pages = useRef(/** @type {RowPages | null} */ (null));
   const paths = keyPaths(definition);
   const where = (/** @type {string} */ text) => (text.trim() ? ` WHERE ${text.trim().replace(/^where\s/i, "")}` : "");
 
+  /** One page of what the filter finds. */
+  const ask = async (/** @type {string} */ continuation, /** @type {number} */ count, /** @type {AbortSignal} */ signal, text = asked, order = sorted) => {
+    const by = order ? ` ORDER BY c[${JSON.stringify(order.name)}] ${order.descending ? "DESC" : "ASC"}` : "";
+    const answer = await query(db, coll, `SELECT * FROM c${where(text)}${by}`, { continuation, count, signal });
+    return { rows: answer.value.Documents, next: answer.headers.get("x-ms-continuation") ?? "", charge: answer.charge };
+  };
   const load = (text = asked, order = sorted) => {
     pages.current?.stop();
     setError(null);
     setSelected(new Set());
-    const by = order ? ` ORDER BY c[${JSON.stringify(order.name)}] ${order.descending ? "DESC" : "ASC"}` : "";
-    const mine = (pages.current = new RowPages(async (continuation, count, signal) => {
-      const answer = await query(db, coll, `SELECT * FROM c${where(text)}${by}`, { continuation, count, signal });
-      return { rows: answer.value.Documents, next: answer.headers.get("x-ms-continuation") ?? "", charge: answer.charge };
-    }, (problem) => {
+    const mine = (pages.current = new RowPages((next, count, signal) => ask(next, count, signal, text, order), (problem) => {
       if (mine !== pages.current) return;
       if (problem) setError(problem);
       again((n) => n + 1);
@@ -108,9 +112,20 @@ export default function Items({ db, coll }) {
     setOver(false);
     if (event.dataTransfer?.files.length && !readOnly.value) setFiles([...event.dataTransfer.files]);
   };
+  /** What is selected, or everything that the filter finds, however much that is. */
   const save = async () => {
-    const some = selected.size ? await chosen() : (rows?.loaded() ?? []);
-    download(`${coll}.ndjson`, some.map((row) => `${write(own(row), 0)}\n`), "application/x-ndjson");
+    const bare = (/** @type {any[]} */ some) => some.map(own);
+    async function* some() {
+      yield bare(await chosen());
+    }
+    async function* all(/** @type {AbortSignal} */ signal) {
+      for await (const page of pagesOf(ask, signal)) yield bare(page);
+    }
+    try {
+      await file.start("ndjson", selected.size ? some : all);
+    } catch (problem) {
+      setError(problem);
+    }
   };
 
   return html`<div class="split ${over ? "dropping" : ""}" onDragOver=${(/** @type {Event} */ event) => (event.preventDefault(), setOver(true))} onDragLeave=${() => setOver(false)} onDrop=${drop}>
@@ -121,7 +136,7 @@ export default function Items({ db, coll }) {
         <button>Apply</button>
         <button type="button" class="primary" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : "Alt+N"} onClick=${create}>New item</button>
         <button type="button" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : "JSON, NDJSON or CSV; you can also drop files here"} onClick=${() => setFiles([])}>Import</button>
-        <button type="button" disabled=${!rows?.length} onClick=${save}>Export${selected.size ? ` ${selected.size}` : ""}</button>
+        ${file.view ?? html`<button type="button" disabled=${!rows?.length} title=${selected.size ? "What is selected, as JSON lines" : "All that the filter finds, as JSON lines"} onClick=${save}>Export${selected.size ? ` ${selected.size}` : ""}</button>`}
       </form>
       <div class="toolbar"><${Choice} label="Show items as" value=${view} options=${[["table", "Table"], ["json", "JSON"]]} onChange=${setView} />${view === "table" && html`<button class="plain" onClick=${() => setChoosing(true)}>Columns</button>`}
         ${selected.size > 0 ? html`<span role="region" aria-label="Selected items" class="row"><strong>${plural(selected.size, "item")} selected</strong><button class="danger" disabled=${readOnly.value} onClick=${() => act("delete")}>Delete</button><button disabled=${readOnly.value} onClick=${() => act("patch")}>Patch</button><button class="plain" onClick=${() => setSelected(new Set())}>Clear</button></span>`

@@ -1,13 +1,12 @@
 // Queries: tabs of text in the languages of the container, parameters found in it, pages of rows, what it cost and how it was done.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { query, keyPaths, send } from "../api/client.js";
-import { parse, write } from "../api/json.js";
+import { parse } from "../api/json.js";
 import { languagesFor } from "../api/languages.js";
 import { forget, kept, save, savedOf } from "../api/saved.js";
 import { kindOf } from "../api/kinds.js";
 import { announce, databases, definitionOf, loadTree, readOnly } from "../state.js";
-import { Choice, Dialog, ErrorBox, Field, Loading, download, plural } from "../parts/ui.js";
-import { columnsOf } from "../parts/table.js";
+import { Choice, Dialog, ErrorBox, Field, Loading, plural } from "../parts/ui.js";
 import { Editor } from "../parts/editor.js";
 import { completer, pathsOf } from "../parts/sql-mode.js";
 import { gremlinCompleter } from "../parts/gremlin-mode.js";
@@ -17,7 +16,7 @@ import { run as runCommand } from "../api/mongo.js";
 import { deep } from "../api/mongo-values.js";
 import { mongoCompleter } from "../parts/mongo-mode.js";
 import { DocumentEditor } from "../parts/document-editor.js";
-import { toCsv, toNdjson } from "../api/files.js";
+import { pagesOf, useExport } from "../parts/exporting.js";
 import { examplesFor } from "../api/examples.js";
 
 const HISTORY_MAX = 30;
@@ -49,6 +48,7 @@ export default function Query({ db, coll }) {
   const [words, setWords] = useState(/** @type {any} */ ({ functions: [], steps: [], operators: [] }));
   const [run, setRun] = useState(/** @type {any} */ (null));
   const [view, setView] = useState("table");
+  const file = useExport(coll);
   const [item, setItem] = useState(/** @type {any} */ (null));
   const controller = useRef(/** @type {AbortController | null} */ (null));
   const editor = useRef(/** @type {any} */ (null));
@@ -148,16 +148,15 @@ export default function Query({ db, coll }) {
     ask(text || tab.text);
   };
   const more = () => run && !run.busy && run.next && ask(run.text, run);
-  const exportAll = async (/** @type {string} */ kind) => {
-    let result = run;
-    while (result?.next) {
-      result = await ask(result.text, result);
-      if (!result) return;
+  /** All pages into a file: what is here, then what comes behind it, which the page itself does not keep. */
+  const exportAll = async (/** @type {"json" | "ndjson" | "csv"} */ kind) => {
+    const shown = run;
+    const ask = (/** @type {string} */ next, /** @type {number} */ count, /** @type {AbortSignal} */ signal) => language.page({ db, coll, text: shown.text, next, count, parameters: parameters(), signal, onSome: () => {} });
+    try {
+      await file.start(kind, (signal) => pagesOf(ask, signal, shown), (rows) => valuesOf({ ...shown, rows }));
+    } catch (error) {
+      setRun({ ...shown, error });
     }
-    const values = valuesOf(result);
-    if (kind === "csv") download(`${coll}.csv`, [toCsv(values, columnsOf(values, [], 1000))], "text/csv");
-    else if (kind === "ndjson") download(`${coll}.ndjson`, [toNdjson(result.rows)], "application/x-ndjson");
-    else download(`${coll}.json`, [write(result.rows)], "application/json");
   };
   const addTab = (/** @type {any} */ part = {}) => {
     const id = Math.max(...tabs.map((/** @type {any} */ one) => one.id)) + 1;
@@ -215,7 +214,7 @@ export default function Query({ db, coll }) {
       <${Choice} label="Show the answer as" value=${view} options=${views} onChange=${setView} />
       <button class="plain" title="Ctrl+S" onClick=${() => setNaming(true)}>Save query</button>
       <span class="grow"></span>
-      ${run?.rows.length > 0 && html`<span class="small muted">All pages as</span>${["JSON", "NDJSON", "CSV"].map((kind) => html`<button key=${kind} class="small" disabled=${run.busy} onClick=${() => exportAll(kind.toLowerCase())}>${kind}</button>`)}`}
+      ${file.view ?? (run?.rows.length > 0 && html`<span class="small muted">All pages as</span>${["JSON", "NDJSON", "CSV"].map((kind) => html`<button key=${kind} class="small" disabled=${run.busy} onClick=${() => exportAll(/** @type {any} */ (kind.toLowerCase()))}>${kind}</button>`)}`)}
     </div>
     <${ErrorBox} error=${run?.error} title="The query was not answered" />
     ${run?.error && !run.rows.length ? null : run ? html`<div class="split answer"><${Results} run=${run} db=${db} view=${views.some(([name]) => name === view) ? view : "table"} definition=${definition} onMore=${more} onOpen=${open} onIndex=${readOnly.value ? null : (/** @type {any} */ policy) => applyPolicy(db, definition, policy)} />

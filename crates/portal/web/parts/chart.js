@@ -17,6 +17,10 @@ function load() {
 const HEIGHT_PX = 170;
 /** A chart of a few seconds would be all noise. */
 const SPAN_S_MIN = 60;
+/** What an axis shows at least: nothing at all is a line at the bottom. */
+const LEAST = 1;
+/** Before the first figure there is an empty minute. @param {number[][]} data */
+const drawn = (data) => (data[0].length ? data : [[Date.now() / 1000 - SPAN_S_MIN, Date.now() / 1000], ...data.slice(1).map(() => [null, null])]);
 /** Colours as canvases need them. @param {string} name */
 const colour = (name) => {
   const probe = document.createElement("span");
@@ -32,7 +36,7 @@ export function Chart({ title, series, data, unit }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {any} */ (null));
   const latest = useRef(data);
-  latest.current = data;
+  latest.current = drawn(data);
   useEffect(() => {
     let gone = false;
     let observer = /** @type {ResizeObserver | null} */ (null);
@@ -44,7 +48,7 @@ export function Chart({ title, series, data, unit }) {
         width: element.clientWidth, height: HEIGHT_PX, legend: { show: false },
         series: [{}, ...series.map((one) => ({ label: one.name, stroke: colour(one.colour), width: 2, dash: one.dash, points: { show: false }, value: (/** @type {any} */ _, /** @type {number} */ n) => (n === null || n === undefined ? "–" : unit(n)) }))],
         axes: [axis, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(unit) }],
-        scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => (high ? [Math.min(low, high - SPAN_S_MIN), high] : [Date.now() / 1000 - SPAN_S_MIN, Date.now() / 1000]) }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.1, 1e-6)] } },
+        scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => (high ? [Math.min(low, high - SPAN_S_MIN), high] : [Date.now() / 1000 - SPAN_S_MIN, Date.now() / 1000]) }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.1, LEAST)] } },
       }, latest.current, element);
       observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
       observer.observe(element);
@@ -56,7 +60,7 @@ export function Chart({ title, series, data, unit }) {
       plot.current = null;
     };
   }, [theme.value]);
-  useEffect(() => plot.current?.setData(data), [data]);
+  useEffect(() => plot.current?.setData(drawn(data)), [data]);
   const now = series.map((one, n) => `${one.name} ${unit(data[n + 1].at(-1) ?? 0)}`).join(", ");
   return html`<section class="card"><h2>${title} <small class="muted">${now}</small></h2><div class="chart" ref=${place} role="img" aria-label=${`${title} over the last minutes. Now: ${now}`}></div></section>`;
 }

@@ -61,7 +61,7 @@ export function DocumentEditor({ db, coll, document, onClose, onSaved, onDeleted
   };
   const name = fresh ? "New document" : shown(document._id, 0);
   return html`<section class="side" ref=${place} aria-label=${fresh ? name : `Document ${name}`}>
-    <div class="row"><strong class="clip">${name}</strong>${changed && !fresh && html`<span class="badge warn">changed</span>`}<span class="grow"></span>
+    <div class="row"><strong title=${name}>${name}</strong>${changed && !fresh && html`<span class="badge warn">changed</span>`}<span class="grow"></span>
       <button class="primary" disabled=${busy || readOnly.value || (!changed && !fresh)} title=${readOnly.value ? READ_ONLY : "Ctrl+S"} onClick=${() => save()}>${busy ? "Saving…" : "Save"}</button>
       ${!fresh && html`<button disabled=${readOnly.value} onClick=${() => setDeleting(true)}>Delete</button>`}
       <button class="plain" onClick=${onClose} aria-label="Close the document">✕</button></div>

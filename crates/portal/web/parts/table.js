@@ -92,6 +92,8 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
       setWidths((now) => (store && localStorage.setItem(store, JSON.stringify(now)), now));
     }, { once: true });
   };
+  /** Numbers stand at the right, and so does what is written above them. */
+  const isNumeric = (/** @type {(row: any) => unknown} */ of) => length > 0 && rowAt(first) !== undefined && isNumber(of(rowAt(first)));
   const width = (/** @type {string} */ name) => ({ width: `${widths[name] ?? WIDTH_PX}px` });
   const shown = [];
   for (let at = first; at < last; at += 1) {
@@ -111,7 +113,7 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
       aria-activedescendant=${focused >= first && focused < last ? `row-${focused}` : undefined} onKeyDown=${onKey} onCopy=${onCopy} onScroll=${(/** @type {any} */ event) => setTop(event.target.scrollTop)}>
     <div class="grid-head" role="row" aria-rowindex="1">
       ${selected && html`<div class="grid-cell check" role="columnheader"><input type="checkbox" aria-label="Select all rows" tabindex="-1" checked=${length > 0 && selected.size === length} onClick=${() => onSelect?.(new Set(selected.size === length ? [] : Array.from({ length }, (_, n) => n)))} /></div>`}
-      ${columns.map(({ name, title = name }) => html`<div key=${name} class="grid-cell" role="columnheader" style=${width(name)} title=${title} aria-sort=${sorted?.name === name ? (sorted.descending ? "descending" : "ascending") : undefined}>${onSort ? html`<button class="plain sort" tabindex="-1" onClick=${() => onSort(name)}>${title}${sorted?.name === name ? (sorted.descending ? " ▾" : " ▴") : ""}</button>` : title}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
+      ${columns.map(({ name, title = name, of }) => html`<div key=${name} class=${`grid-cell ${isNumeric(of) ? "is-number" : ""}`} role="columnheader" style=${width(name)} title=${title} aria-sort=${sorted?.name === name ? (sorted.descending ? "descending" : "ascending") : undefined}>${onSort ? html`<button class="plain sort" tabindex="-1" onClick=${() => onSort(name)}>${title}${sorted?.name === name ? (sorted.descending ? " ▾" : " ▴") : ""}</button>` : title}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
     </div>
     <div class="grid-body" role="rowgroup" style=${{ height: `${bodyPx}px` }}>${shown}</div>
     ${length === 0 ? empty : null}

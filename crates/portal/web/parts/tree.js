@@ -38,7 +38,7 @@ export function Tree() {
         ${open && html`<ul>${containers.map((/** @type {any} */ one) => {
           const here = first === "c" && db === database.id && coll === one.id;
           return html`<li key=${one.id}>
-            <a class=${`tree-coll ${here ? "here" : ""}`} href=${to("c", database.id, one.id, "items")}>${one.id}${kindOf(database.id, one) !== "container" && html` <small class="muted">${kindOf(database.id, one)}</small>`}</a>
+            <a class=${`tree-coll ${here ? "here" : ""} ${one.id.startsWith("$") ? "system" : ""}`} title=${one.id.startsWith("$") ? "Kept by an API for itself" : undefined} href=${to("c", database.id, one.id, "items")}>${one.id}${kindOf(database.id, one) !== "container" && html` <small class="muted">${kindOf(database.id, one)}</small>`}</a>
             ${here && html`<ul class="tree-pages">${Object.entries(pagesOf(database.id, one)).map(([path, [, title]]) => html`<li key=${path}><a href=${to("c", database.id, one.id, path)} aria-current=${path === page ? "page" : undefined}>${title}</a></li>`)}</ul>`}
           </li>`;
         })}</ul>`}

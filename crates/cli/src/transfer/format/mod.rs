@@ -51,9 +51,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the end of a file's name.
+    /// By the end of a file's name, whether it is packed or not.
     pub fn of_name(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
         let ends = |end: &str| name.ends_with(end);
         Some(match () {
             () if ends(".jsonl") || ends(".ndjson") => Format::JsonLines,
@@ -219,21 +220,27 @@ fn first_sign(path: &Path) -> Result<Option<u8>> {
     if is_stdin(path) {
         return Ok(None);
     }
-    let mut start = [0; 4096];
-    let length = std::fs::File::open(path)?.read(&mut start)?;
-    Ok(start[..length]
-        .iter()
-        .copied()
-        .find(|byte| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte)))
+    let mut start = Vec::new();
+    input(path, 0)?.take(4096).read_to_end(&mut start)?;
+    Ok(start.iter().copied().find(|byte| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte)))
 }
 
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A file at a place, or standard input at its beginning.
+/// Whether a file is packed with gzip, by its first bytes.
+pub fn is_packed(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut start = [0; 2];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    !is_stdin(path) && read.is_ok() && start == [0x1f, 0x8b]
+}
+
+/// A file at a place, or standard input at its beginning. Of a packed file the place is one in what it holds: it is
+/// unpacked up to there.
 fn input(path: &Path, from: u64) -> Result<Box<dyn std::io::Read + Send>> {
-    use std::io::{Seek as _, SeekFrom};
+    use std::io::{Read as _, Seek as _, SeekFrom};
     if is_stdin(path) {
         if from > 0 {
             bail!("standard input cannot be read again");
@@ -241,6 +248,11 @@ fn input(path: &Path, from: u64) -> Result<Box<dyn std::io::Read + Send>> {
         return Ok(Box::new(std::io::stdin()));
     }
     let mut file = std::fs::File::open(path)?;
+    if is_packed(path) {
+        let mut unpacked = flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file));
+        std::io::copy(&mut unpacked.by_ref().take(from), &mut std::io::sink())?;
+        return Ok(Box::new(unpacked));
+    }
     file.seek(SeekFrom::Start(from))?;
     Ok(Box::new(file))
 }
