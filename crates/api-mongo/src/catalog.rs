@@ -87,6 +87,8 @@ pub struct Meta {
     pub indexes: Vec<Index>,
     /// Decimals may be among its values, which SQL does not compare with other numbers.
     pub decimals: bool,
+    /// Integers of 64 bits may be among its values: what is computed of them is as wide.
+    pub longs: bool,
 }
 
 impl Meta {
@@ -96,12 +98,18 @@ impl Meta {
             options: value.get("options").and_then(Bson::as_document).cloned().unwrap_or_default(),
             indexes: indexes.iter().filter_map(Bson::as_document).filter_map(Index::of_spec).collect(),
             decimals: value.get("decimals").is_some_and(Bson::is_truthy),
+            longs: value.get("longs").is_some_and(Bson::is_truthy),
         }
     }
 
     fn to_document(&self) -> Document {
         let indexes: Vec<Bson> = self.indexes.iter().map(|index| index.spec.clone().into()).collect();
-        doc! { "options" => self.options.clone(), "indexes" => Bson::array(indexes), "decimals" => self.decimals }
+        doc! {
+            "options" => self.options.clone(),
+            "indexes" => Bson::array(indexes),
+            "decimals" => self.decimals,
+            "longs" => self.longs,
+        }
     }
 
     /// What a view is of, and its pipeline.

@@ -187,6 +187,13 @@ impl MongoService {
     }
 }
 
+#[cfg(test)]
+impl MongoService {
+    pub(crate) fn core(&self) -> Arc<Core> {
+        self.0.clone()
+    }
+}
+
 impl StreamApi for MongoService {
     fn name(&self) -> &'static str {
         "mongo"

@@ -7,7 +7,7 @@
 use orrery_model::{Kind, Value};
 
 use crate::value::{
-    ARRAY, BINARY, CODE, CUT, DATE, ESCAPE, FALSE, HASH_BYTES, MAX_KEY, MIN_KEY, NAN, NULL, OBJECT,
+    ARRAY, BINARY, CODE, CUT, DATE, ESCAPE, FALSE, HASH_BYTES, MAX_KEY, MIN_KEY, NAN, NEGATIVE, NULL, OBJECT,
     OBJECT_ID, POSITIVE, REGEX, STRING, STRING_BYTES_MAX, TIMESTAMP, TRUE, UNDEFINED, encode_value,
     push_escaped,
 };
@@ -92,7 +92,7 @@ impl ValueRange {
         ValueRange { start, end: kind.end, point: false }
     }
 
-    /// What is below a value and of its kind.
+    /// What is below a value and of its kind. No number is above NaN, though it comes first where numbers are sorted.
     pub fn below(value: &Value, inclusive: bool) -> ValueRange {
         let Some(kind) = value.kind().map(ValueRange::of_kind) else { return ValueRange::nothing() };
         let end = match edge(value) {
@@ -100,7 +100,8 @@ impl ValueRange {
             Edge::Exact(encoded) => encoded,
             Edge::Inexact(shared) => prefix_end(&shared),
         };
-        ValueRange { start: kind.start, end, point: false }
+        let start = if matches!(value, Value::Number(_)) { vec![NEGATIVE] } else { kind.start };
+        ValueRange { start, end, point: false }
     }
 
     /// What both ranges hold.

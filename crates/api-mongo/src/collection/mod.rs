@@ -5,8 +5,10 @@
 //! insert, update, delete ── item with an id derived from `_id` ── write bound to the version that was read
 //! ```
 
+pub mod grouping;
 pub mod host;
 pub mod id_text;
+mod in_order;
 mod item_form;
 mod lowering;
 pub mod past;
@@ -15,6 +17,8 @@ pub mod rows;
 pub mod rules;
 mod scan;
 mod statement;
+#[cfg(test)]
+mod tests;
 pub mod transaction;
 pub mod write;
 

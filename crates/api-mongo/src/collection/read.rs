@@ -12,6 +12,7 @@ use orrery_mongo::pipeline::{Row, Rows};
 use orrery_mongo::{Bson, Context, Result, ValueRef, codec};
 
 use super::item_form::Found;
+use super::lowering::Lowered;
 use super::past::{self, Past};
 use super::scan::{Explained, Pages};
 use super::{Collection, Scope, id_text, lowering, statement};
@@ -68,20 +69,16 @@ impl Collection {
                 Source::Points(found.into_iter())
             }
             ids => {
-                let condition = match ids {
-                    Some(ids) if ids.len() <= IDS_MAX => Some(statement::one_of(
-                        statement::path(["id"]),
-                        ids.iter().map(|id| statement::text(id)).collect(),
-                    )),
-                    _ => filter.and_then(|filter| lowering::lower(filter, self.meta.decimals)),
+                let lowered = match ids {
+                    Some(ids) if ids.len() <= IDS_MAX => {
+                        let ids = ids.iter().map(|id| statement::text(id)).collect();
+                        let condition = Some(statement::one_of(statement::path(["id"]), ids));
+                        Lowered { condition, ..Lowered::default() }
+                    }
+                    _ => filter.map(|filter| lowering::lower(filter, self.meta.decimals)).unwrap_or_default(),
                 };
-                let statement = statement::select(condition).map_err(|error| {
-                    orrery_mongo::Error::new(orrery_mongo::error::code::INTERNAL_ERROR, error.to_string())
-                })?;
-                let reach = match reach {
-                    Some(key) if !key.0.is_empty() => Reach::Key(key),
-                    _ => Reach::All,
-                };
+                let statement = statement::select(lowered)?;
+                let reach = of_key(reach);
                 let wanted = wanted.filter(|_| filter.is_none());
                 Source::Pages(Box::new(Pages::new(
                     self.container.clone(),
@@ -103,6 +100,11 @@ impl Collection {
             past,
             collection: self.clone(),
         })
+    }
+
+    /// Whether what is in the container is what the command reads: no moment of before, nothing of a transaction.
+    pub(super) fn reads_the_present(&self, scope: &Scope) -> bool {
+        scope.moment.is_none() && scope.transaction.is_none()
     }
 
     /// The collection as it was, where the command reads it so.
@@ -135,7 +137,7 @@ impl Collection {
     }
 
     /// The ids of items that a filter leaves, if it fixes `_id`.
-    fn ids(&self, filter: Option<&Filter>) -> Option<Vec<String>> {
+    pub(super) fn ids(&self, filter: Option<&Filter>) -> Option<Vec<String>> {
         let filter = filter?;
         if filter.collation.is_some() {
             return None;
@@ -161,6 +163,11 @@ impl Collection {
         }
     }
 
+    /// The logical partition that a filter leaves, or all of them.
+    pub(super) fn shares(&self, filter: Option<&Filter>) -> Reach {
+        of_key(self.reach(filter))
+    }
+
     /// The logical partition that a filter leaves; of a collection that is not sharded there is only one.
     fn reach(&self, filter: Option<&Filter>) -> Option<PartitionKey> {
         let Some(path) = self.shard_key() else { return Some(PartitionKey::default()) };
@@ -179,6 +186,13 @@ impl Collection {
         let bytes = writer.finish();
         let component = Raw::document(&bytes).ok().and_then(KeyComponent::from_raw)?;
         Some([component].into())
+    }
+}
+
+fn of_key(key: Option<PartitionKey>) -> Reach {
+    match key {
+        Some(key) if !key.0.is_empty() => Reach::Key(key),
+        _ => Reach::All,
     }
 }
 

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use orrery_budget::Budget;
 use orrery_engine::{
     Container, DistributedFailure, DistributedPosition, DistributedQuery, IndexUse, QueryOptions, Resuming,
-    Scope, StatementSource,
+    Scope,
 };
 use orrery_mongo::Result;
+use orrery_query::RowFormat;
 use orrery_query::merge::{Merged, PageSize};
 
 use super::Spent;
@@ -41,6 +42,7 @@ pub struct Pages {
     rows: VecDeque<Bytes>,
     budget: Budget,
     spent: Arc<Spent>,
+    format: &'static dyn RowFormat,
     /// Somebody wants to know how the page is made.
     explained: Option<Explained>,
 }
@@ -67,18 +69,30 @@ impl Pages {
             rows,
             budget,
             spent,
+            format: &ItemForm,
             explained: None,
         }
     }
 
+    /// Rows that are no items, in another form.
+    pub fn in_form(self, format: &'static dyn RowFormat) -> Pages {
+        Pages { format, ..self }
+    }
+
     pub fn next(&mut self) -> Result<Option<Found>> {
+        while let Some(row) = self.next_row()? {
+            if let Some(found) = item_form::read(row) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    pub fn next_row(&mut self) -> Result<Option<Bytes>> {
         loop {
             if let Some(row) = self.rows.pop_front() {
                 self.budget.step(1)?;
-                match item_form::read(row) {
-                    Some(found) => return Ok(Some(found)),
-                    None => continue,
-                }
+                return Ok(Some(row));
             }
             if self.begun && self.position.is_none() {
                 return Ok(None);
@@ -103,20 +117,19 @@ impl Pages {
     fn fetch(&mut self) -> std::result::Result<(), DistributedFailure> {
         let position = self.position.take();
         self.begun = true;
-        let (container, budget, statement, scope) =
-            (&self.container, &self.budget, &self.statement, &self.scope);
+        let (container, budget, statement, scope, format) =
+            (&self.container, &self.budget, &self.statement, &self.scope, self.format);
         let rows = self.page_rows;
         let explains = self.explained.is_some();
         let read = || {
             let shares = container.shares_of(scope)?;
-            let source = StatementSource::of_tree(&statement.query);
-            let mut options = QueryOptions::new(budget, &SYSTEM, &ItemForm, source);
+            let mut options = QueryOptions::new(budget, &SYSTEM, format, statement.source());
             options.page_bytes = PAGE_BYTES_MAX;
             options.explained = explains;
             let mut query = DistributedQuery::new(container, shares, options);
-            let resuming = Resuming { skips: false, sorts: false };
-            let start = position.clone().map(|position| query.go_on(position, resuming)).transpose()?;
             let merged = Merged::new(&statement.plan);
+            let resuming = Resuming { skips: false, sorts: merged.is_sorted() };
+            let start = position.clone().map(|position| query.go_on(position, resuming)).transpose()?;
             let (rows, next) = query.page(&merged, start, PageSize { rows, bytes: PAGE_BYTES_MAX })?;
             let next = next.map(|next| query.distributed_position(&next));
             let insight = explains.then(|| {

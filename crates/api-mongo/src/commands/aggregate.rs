@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use orrery_mongo::pipeline::{BoxedRows, Env, ListRows, Pipeline};
-use orrery_mongo::{Bson, Context, Error, Result, doc, error::code};
+use orrery_mongo::pipeline::{BoxedRows, Env, ListRows, Pipeline, Row};
+use orrery_mongo::{Bson, Context, Document, Error, Result, doc, error::code};
 
 use super::collections::Store;
 use super::cursor::{self, Opening};
 use super::{Call, change_stream, indexes, options};
+use crate::collection::grouping::Grouping;
 use crate::cursors::Source;
 use crate::reply::Reply;
 
@@ -134,7 +135,54 @@ pub fn rows(call: &Call<'_>, name: &str, stages: &[Bson], context: &Context) -> 
         collections: Arc::new(store),
         context: context.clone(),
     };
+    if let Some(made) = grouped(call, &on, &stages, &pipeline, context)? {
+        let behind = Pipeline::parse(&stages[made.stages..], context)?;
+        let rows = ListRows::boxed(made.documents.into_iter().map(Row::Built));
+        return Ok((behind.run(rows, &env)?, writes));
+    }
     Ok((pipeline.run_over_collection(&env)?, writes))
+}
+
+/// What the engine has made of the first stages.
+struct Made {
+    documents: Vec<Document>,
+    stages: usize,
+}
+
+/// `$match` stages with a `$group` or a `$count` behind them, where the engine can do all of that.
+fn grouped(
+    call: &Call<'_>,
+    name: &str,
+    stages: &[Bson],
+    pipeline: &Pipeline,
+    context: &Context,
+) -> Result<Option<Made>> {
+    let at = pipeline.names().take_while(|name| *name == "$match").count();
+    let Some((stage, argument)) = stages.get(at).and_then(Bson::as_document).and_then(Document::first) else {
+        return Ok(None);
+    };
+    if !matches!(&**stage, "$group" | "$count") {
+        return Ok(None);
+    }
+    let Some(collection) = call.collection(name)? else { return Ok(None) };
+    let (scope, filter) = (call.scope(), pipeline.leading().filter);
+    let documents = match (&**stage, argument) {
+        ("$count", Bson::String(field)) => {
+            let counted = collection.count(&scope, filter.as_ref(), context)?;
+            counted.map(|n| {
+                let n = i32::try_from(n).map_or(Bson::Int64(n as i64), Bson::Int32);
+                // Nothing is not counted.
+                let some = !matches!(n, Bson::Int32(0));
+                some.then(|| doc! { field.clone() => n }).into_iter().collect()
+            })
+        }
+        ("$group", argument) => match Grouping::of(argument) {
+            Some(grouping) => collection.group(&scope, filter.as_ref(), &grouping, context)?,
+            None => None,
+        },
+        _ => None,
+    };
+    Ok(documents.map(|documents| Made { documents, stages: at + 1 }))
 }
 
 /// What `mapReduce` is answered with: scripts of clients are not run.
@@ -146,7 +194,7 @@ pub fn map_reduce(_: &mut Call<'_>) -> Result<Reply> {
 }
 
 /// What a pipeline reads of its collection, for `explain`.
-pub fn leading(stages: &[Bson], context: &Context) -> Result<orrery_mongo::Document> {
+pub fn leading(stages: &[Bson], context: &Context) -> Result<Document> {
     let pipeline = Pipeline::parse(stages, context)?;
     let leading = pipeline.leading();
     Ok(doc! {

@@ -6,6 +6,7 @@ use orrery_mongo::filter::Filter;
 use orrery_mongo::pipeline::{
     BoxedRows, Collections, Env, ListRows, Merge, Pipeline, Row, Scan, WhenMatched, WhenNotMatched, merged,
 };
+use orrery_mongo::sort::Sort;
 use orrery_mongo::update::Update;
 use orrery_mongo::{Bson, Context, Document, Error, Result, ValueRef, doc, error::code};
 
@@ -55,7 +56,19 @@ impl Store {
         filter: Option<&Filter>,
         wanted: Option<u64>,
     ) -> Result<BoxedRows> {
-        self.matching_in(database, name, filter, wanted, &self.context)
+        self.matching_in(database, name, filter, wanted, None, &self.context)
+    }
+
+    /// The same; where an index gives them in the order, only the first `wanted` of it.
+    pub fn matching_in_order(
+        &self,
+        database: &str,
+        name: &str,
+        filter: Option<&Filter>,
+        wanted: Option<u64>,
+        sort: Option<&Sort>,
+    ) -> Result<BoxedRows> {
+        self.matching_in(database, name, filter, wanted, sort, &self.context)
     }
 
     fn matching_in(
@@ -64,9 +77,16 @@ impl Store {
         name: &str,
         filter: Option<&Filter>,
         wanted: Option<u64>,
+        sort: Option<&Sort>,
         context: &Context,
     ) -> Result<BoxedRows> {
         if let Some(collection) = self.collection(database, name)? {
+            if let (Some(sort), Some(wanted)) = (sort, wanted)
+                && let Some(rows) = collection.find_in_order(&self.scope, filter, sort, wanted, context)?
+            {
+                return Ok(Box::new(rows));
+            }
+            let wanted = wanted.filter(|_| sort.is_none());
             return Ok(Box::new(collection.find(&self.scope, filter, context, wanted)?));
         }
         if name == crate::operations::PROFILE {
@@ -131,10 +151,11 @@ impl orrery_mongo::pipeline::Rows for Filtered {
 
 impl Collections for Store {
     fn scan(&self, database: &str, collection: &str, request: &Scan) -> Result<BoxedRows> {
-        let wanted = request.limit.filter(|_| request.filter.is_none() && request.sort.is_none());
+        let wanted = request.limit.filter(|_| request.filter.is_none() || request.sort.is_some());
         // A pipeline within another has variables of its own.
         let context = Context { variables: request.variables.clone(), ..self.context.clone() };
-        self.matching_in(database, collection, request.filter.as_ref(), wanted, &context)
+        let (filter, sort) = (request.filter.as_ref(), request.sort.as_ref());
+        self.matching_in(database, collection, filter, wanted, sort, &context)
     }
 
     fn replace(&self, database: &str, collection: &str, mut rows: BoxedRows) -> Result<()> {

@@ -104,8 +104,13 @@ impl Find {
         };
         let natural = self.sort.as_ref().filter(|sort| sort.contains("$natural"));
         let reverse = natural.map(Sort::parse).transpose()?.is_some_and(|sort| sort.reversed);
-        let wanted = self.limit.filter(|_| self.sort.is_none()).map(|limit| limit.saturating_add(self.skip));
-        let mut rows = store.matching(call.database, name, Some(&filter), wanted)?;
+        let wanted = self.limit.map(|limit| limit.saturating_add(self.skip));
+        let sort = match (&self.sort, natural) {
+            (Some(sort), None) => Some(Sort::parse(sort)?),
+            _ => None,
+        };
+        let wanted = wanted.filter(|_| self.sort.is_none() || sort.is_some());
+        let mut rows = store.matching_in_order(call.database, name, Some(&filter), wanted, sort.as_ref())?;
         if reverse {
             let mut all = Vec::new();
             while let Some(row) = rows.next()? {
@@ -182,13 +187,22 @@ pub fn count(call: &mut Call<'_>) -> Result<Reply> {
         }
         _ => {
             let filter = Filter::parse(&query, &context)?;
-            let mut rows = store.matching(call.database, &name, Some(&filter), None)?;
-            let most = limit.map(|limit| limit.saturating_add(skip));
-            let mut n = 0u64;
-            while most.is_none_or(|most| n < most) && rows.next()?.is_some() {
-                n += 1;
+            let told = match call.collection(&name)? {
+                Some(collection) => collection.count(&call.scope(), Some(&filter), &context)?,
+                None => None,
+            };
+            match told {
+                Some(n) => n,
+                None => {
+                    let mut rows = store.matching(call.database, &name, Some(&filter), None)?;
+                    let most = limit.map(|limit| limit.saturating_add(skip));
+                    let mut n = 0u64;
+                    while most.is_none_or(|most| n < most) && rows.next()?.is_some() {
+                        n += 1;
+                    }
+                    n
+                }
             }
-            n
         }
     };
     let n = n.saturating_sub(skip);

@@ -149,7 +149,7 @@ fn insert_checked(
         }
         target.item_of(document)
     };
-    unique::note_decimals(scope, target, documents.iter())?;
+    unique::note_numbers(scope, target, documents.iter())?;
     let refused = |refusal: Refusal, document: &Document| match refusal {
         Refusal::Exists => target.duplicate(document.get("_id").unwrap_or(&Bson::Null)),
         Refusal::Stale => crate::sessions::conflict(),

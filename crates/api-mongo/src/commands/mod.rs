@@ -23,7 +23,7 @@ mod handshake;
 mod hidden;
 mod index_policy;
 mod indexes;
-mod insert;
+pub(crate) mod insert;
 pub(crate) mod options;
 mod resume_token;
 mod run;

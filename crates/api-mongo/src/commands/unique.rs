@@ -99,32 +99,48 @@ pub fn check_index(
     Ok(())
 }
 
-/// Writes down, before the first one is stored, that a collection may hold decimals: queries of numbers then look at
-/// them.
-pub fn note_decimals<'d>(
+/// Kinds of numbers that answers depend on.
+#[derive(Clone, Copy, Default)]
+struct Numbers {
+    decimals: bool,
+    longs: bool,
+}
+
+/// Writes down, before the first one is stored, that a collection may hold decimals, or integers of 64 bits: queries
+/// then look at them.
+pub fn note_numbers<'d>(
     scope: &Scope,
     collection: &Collection,
     documents: impl Iterator<Item = &'d Document>,
 ) -> Result<()> {
-    let mut documents = documents;
-    if collection.meta.decimals
-        || !documents.any(|document| document.iter().any(|(_, value)| has_decimal(value)))
-    {
+    let known = Numbers { decimals: collection.meta.decimals, longs: collection.meta.longs };
+    let mut found = known;
+    for document in documents {
+        if found.decimals && found.longs {
+            break;
+        }
+        document.iter().for_each(|(_, value)| found.look(value));
+    }
+    if found.decimals == known.decimals && found.longs == known.longs {
         return Ok(());
     }
     let catalog = &scope.core.catalog;
     catalog.change(&scope.core, &collection.database, &collection.name, |meta| {
-        meta.decimals = true;
+        meta.decimals |= found.decimals;
+        meta.longs |= found.longs;
         Ok(())
     })?;
     Ok(())
 }
 
-fn has_decimal(value: &Bson) -> bool {
-    match value {
-        Bson::Decimal(_) => true,
-        Bson::Document(document) => document.iter().any(|(_, value)| has_decimal(value)),
-        Bson::Array(elements) => elements.iter().any(has_decimal),
-        _ => false,
+impl Numbers {
+    fn look(&mut self, value: &Bson) {
+        match value {
+            Bson::Decimal(_) => self.decimals = true,
+            Bson::Int64(_) => self.longs = true,
+            Bson::Document(document) => document.iter().for_each(|(_, value)| self.look(value)),
+            Bson::Array(elements) => elements.iter().for_each(|value| self.look(value)),
+            _ => {}
+        }
     }
 }

@@ -256,7 +256,7 @@ fn change(
     whole: bool,
     context: &Context,
 ) -> std::result::Result<(), Refusal> {
-    unique::note_decimals(scope, collection, std::iter::once(new))?;
+    unique::note_numbers(scope, collection, std::iter::once(new))?;
     let (key, id) = collection.place_of(found)?;
     let item = collection.changed_item(found, new)?;
     if item.key != key {
@@ -373,7 +373,7 @@ fn many(
             }
             continue;
         }
-        unique::note_decimals(scope, collection, std::iter::once(&made.document))?;
+        unique::note_numbers(scope, collection, std::iter::once(&made.document))?;
         let (key, id) = collection.place_of(&found)?;
         let item = collection.changed_item(&found, &made.document)?;
         if item.key != key {

@@ -274,8 +274,8 @@ impl Reader<'_> {
 /// The values for which `value op constant` is true; `None` where the index has no say.
 fn comparison(op: BinaryOp, constant: &Value) -> Option<Ranges> {
     let Some(kind) = constant.kind() else { return Some(Ranges::exact(Vec::new())) };
-    if let Value::Extended(_) = constant {
-        // Decimals lie among numbers, with which they do not compare: let the item tell.
+    // Decimals lie among numbers, with which they do not compare: let the item tell.
+    if kind == Kind::Decimal {
         return is_comparison(op).then(|| Ranges { ranges: defined(), exact: false });
     }
     if let Value::Number(number) = constant {
