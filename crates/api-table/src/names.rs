@@ -74,7 +74,7 @@ pub fn same_table(left: &str, right: &str, dialect: Dialect) -> bool {
 fn is_plain(key: &str) -> bool {
     key.bytes().fold(true, |plain, byte| {
         let forbidden = matches!(byte, b'/' | b'\\' | b'#' | b'?');
-        plain & (byte >= b' ') & (byte < 0x7f) & !forbidden
+        plain & (b' '..0x7f).contains(&byte) & !forbidden
     })
 }
 

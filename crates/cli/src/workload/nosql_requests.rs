@@ -46,10 +46,6 @@ pub fn request(container: &str, shape: &Shape, operation: Operation) -> Call {
     }
 }
 
-fn everywhere() -> (&'static str, String) {
-    ("x-ms-documentdb-query-enablecrosspartition", "True".to_owned())
-}
-
 fn quoted_city(number: u64) -> String {
     format!("\"{}\"", Shape::city(number))
 }
