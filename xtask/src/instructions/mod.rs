@@ -23,7 +23,8 @@ const RECORDED: &str = "tests/instructions.txt";
 const GROWTH_MAX: f64 = 0.03;
 const SECONDS_MAX: u64 = 600;
 const ITEMS: &str = "2000";
-const COUNT: u64 = 100;
+const PARTITIONS: &str = "10";
+const COUNT: u64 = 200;
 const OPERATIONS: [&str; 6] = ["read", "upsert", "query", "lookup", "top", "count"];
 /// Functions shown of what grew most.
 const FUNCTIONS_SHOWN: usize = 12;
@@ -66,10 +67,23 @@ fn count(context: &Context, directory: &Path) -> Result<()> {
         .args(&["workload", "--in-process"])
         .arg(directory.join("data"))
         .args(&["--operations", &OPERATIONS.join(","), "--count", &COUNT.to_string()])
-        .args(&["--items", ITEMS, "--json"])
+        .args(&["--items", ITEMS, "--partitions", PARTITIONS, "--json"])
         .limit_seconds(SECONDS_MAX)
         .run_logged("instructions")
-        .map(drop)
+        .and_then(|log| all_answered(&log))
+}
+
+/// Refusals are cheap, and not what is to be counted.
+fn all_answered(log: &str) -> Result<()> {
+    let line = log.lines().find(|line| line.starts_with('{')).context("the workload has no report")?;
+    let report: serde_json::Value = serde_json::from_str(line)?;
+    let phases = report["phases"].as_array().context("a report without phases")?;
+    for phase in phases {
+        if phase["errors"] != 0 {
+            bail!("{} failed: {}", phase["operation"], phase["error_texts"]);
+        }
+    }
+    Ok(())
 }
 
 fn compare(recorded: &Recorded, now: &[(&str, Profile)]) -> Result<Outcome> {

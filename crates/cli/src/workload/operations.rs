@@ -21,10 +21,7 @@ pub const NAMES: [(&str, &str); 13] = [
     ("feed", "read a page of ten items of one logical partition"),
     ("query", "a query by a number, within one logical partition"),
     ("lookup", "a query by a number, over all logical partitions"),
-    (
-        "top",
-        "the first ten items of a city by number, within one logical partition; of tables in the order of keys",
-    ),
+    ("top", "the first ten items of a city in one logical partition, by number; of tables by key"),
     ("count", "how many items of a city one logical partition has; not of tables"),
     ("mix95", "95 % reads, 5 % upserts; any mixNN from mix1 to mix99"),
     ("mix50", "half reads, half upserts"),
