@@ -28,6 +28,7 @@ macro_rules! codes {
 }
 
 codes! {
+    AtomFormatNotSupported "AtomFormatNotSupported" 415 "Atom format is not supported.";
     AuthenticationFailed "AuthenticationFailed" 403 "Server failed to authenticate the request. Make sure the value of the Authorization header is formed correctly including the signature.";
     AuthorizationFailure "AuthorizationFailure" 403 "This request is not authorized to perform this operation.";
     AuthorizationPermissionMismatch "AuthorizationPermissionMismatch" 403 "This request is not authorized to perform this operation using this permission.";

@@ -374,6 +374,9 @@ impl TableService {
         }
         let format = head.params.filled("$format");
         let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        if format.is_none() && speaks_atom(&parts.headers, accept) {
+            return Err(Code::AtomFormatNotSupported.into());
+        }
         let context = Context {
             service: self,
             dialect: head.dialect,
@@ -575,6 +578,17 @@ impl TableService {
     }
 }
 
+/// Whether a request has a body of the format that there was before JSON, or takes no other answer.
+fn speaks_atom(headers: &HeaderMap, accept: Option<&str>) -> bool {
+    const ATOM: &str = "application/atom+xml";
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let only = |accept: &str| {
+        accept.split(',').all(|kind| kind.trim_start().starts_with(ATOM) || kind.trim() == "application/xml")
+            && accept.contains(ATOM)
+    };
+    kind.is_some_and(|kind| kind.starts_with(ATOM)) || accept.is_some_and(only)
+}
+
 /// A charge with its two decimals.
 fn charge_header(charge_ru: f64) -> HeaderValue {
     // Neither negative nor infinite, whatever is said.
@@ -643,7 +657,28 @@ async fn dispatch(context: &Context<'_>, resource: &Resource) -> Result<Answer> 
 
 #[cfg(test)]
 mod tests {
-    use super::charge_header;
+    use http::HeaderMap;
+
+    use super::{charge_header, speaks_atom};
+
+    #[test]
+    fn atom_is_no_longer_spoken() {
+        let none = HeaderMap::new();
+        for (accept, expected) in [
+            ("application/atom+xml", true),
+            ("application/atom+xml,application/xml", true),
+            ("application/atom+xml, application/json;odata=nometadata", false),
+            ("application/xml", false),
+            ("application/json", false),
+            ("*/*", false),
+            ("", false),
+        ] {
+            assert_eq!(speaks_atom(&none, Some(accept)), expected, "{accept}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/atom+xml;type=entry".parse().unwrap());
+        assert!(speaks_atom(&headers, None) && !speaks_atom(&none, None));
+    }
 
     #[test]
     fn a_charge_has_two_decimals() {

@@ -195,6 +195,36 @@ fn sorting_costs_the_same_in_both_directions() {
 }
 
 #[test]
+fn the_first_by_partition_key_and_id_are_all_that_is_loaded() {
+    const PAGE: usize = 7;
+    let keys = serde_json::json!([[{"path": "/pk"}, {"path": "/id"}]]);
+    let policy = serde_json::json!({"indexingPolicy": {"compositeIndexes": keys}});
+    let fixture = items_support::Fixture::new(policy);
+    for at in 0..3_000 {
+        let n = at * 7919 % 3_001;
+        let half = if n % 4 == 0 { "yes" } else { "no" };
+        let text = format!(r#"{{"id":"i{n}","pk":"p{}","kind":"k{}","half":"{half}"}}"#, n % 50, n % 20);
+        fixture.create(&text).unwrap();
+    }
+    let case = Case::of(fixture);
+    for (text, pages_max) in [
+        ("SELECT * FROM c WHERE c.kind = 'k3' ORDER BY c.pk, c.id", 25),
+        ("SELECT * FROM c WHERE c.kind = 'k3' ORDER BY c.pk DESC, c.id DESC", 25),
+        ("SELECT * FROM c WHERE c.kind = 'k4' AND (c.half ?? 'no') != 'no' ORDER BY c.pk, c.id", 25),
+        ("SELECT TOP 5 * FROM c WHERE c.kind = 'k3' ORDER BY c.pk, c.id", 1),
+        ("SELECT * FROM c WHERE c.kind = 'k3' ORDER BY c.pk, c.id OFFSET 3 LIMIT 40", 7),
+    ] {
+        let (_, read, pages) = read_to_the_end(&case, text, PAGE);
+        assert!(pages <= pages_max, "{text}: {pages} pages");
+        // All candidates are read for each page, and hardly more items loaded than it has rows.
+        assert!(read <= (pages * (160 + 3 * PAGE)) as u64, "{text}: {read} for {pages} pages");
+        case.check_sorted(text, PAGE);
+    }
+    // Few of those that come first pass: another way is taken.
+    case.check_sorted("SELECT * FROM c WHERE c.kind = 'k3' AND c.id LIKE '%77%' ORDER BY c.pk, c.id", PAGE);
+}
+
+#[test]
 fn items_that_come_to_lack_a_path_and_get_it_again_are_sorted_where_they_belong() {
     for absent_items_max in [1_024, 6, 1] {
         lack_and_get_again(absent_items_max);

@@ -272,6 +272,11 @@ pub fn reference_partition_key(reference: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(unescape(reference.get(REFERENCE_EPK_BYTES..)?)?.0)
 }
 
+/// The encoded partition key in a reference and the id behind it; `None` when the bytes are no reference.
+pub fn reference_parts(reference: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    unescape(reference.get(REFERENCE_EPK_BYTES..)?)
+}
+
 /// The key of the item that a reference means, given its whole effective partition key.
 pub fn referenced(epk: &[u8], reference: &[u8]) -> Option<Bytes> {
     let tail = reference.get(REFERENCE_EPK_BYTES..)?;

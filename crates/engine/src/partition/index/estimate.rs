@@ -89,12 +89,15 @@ impl PartitionView {
         let mut entries = self.entries(path, range, span, Direction::Forward, None);
         let (rows, last) = read(&mut entries, rows_max)?;
         let Some(last) = last else { return Ok(Estimate { rows, exact: true }) };
-        let judged = if range.is_point() {
+        let of_one_value = || {
             let (min, max) = match span {
                 Span::Epk { min, max } => (min.max(self.bounds().0), max.min(self.bounds().1)),
                 _ => self.bounds(),
             };
             judge(rows, position(min.as_bytes()), position(last.reference()), end_position(max))
+        };
+        let judged = if range.is_point() {
+            of_one_value()
         } else {
             let number = |bytes: &[u8]| match decode(bytes) {
                 Some(Value::Number(number)) => Some(number.as_f64()),
@@ -106,6 +109,11 @@ impl PartitionView {
                 return Ok(Estimate { rows, exact: false });
             };
             match (number(lowest.value()), number(last.value()), number(highest.value())) {
+                // The first value has more entries than were read. Those of the others are not known, and are thought
+                // to be as many.
+                _ if lowest.value() == last.value() => {
+                    of_one_value().saturating_mul(1 + u64::from(highest.value() != last.value()))
+                }
                 (Some(low), Some(reached), Some(high)) => judge(rows, low, reached, high),
                 _ => judge_bytes(rows, lowest.value(), last.value(), highest.value()),
             }

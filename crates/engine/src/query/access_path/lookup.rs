@@ -26,8 +26,11 @@ use crate::partition::index::{Entries, IndexedPath, PartitionView, PathNumber, S
 use crate::query::page::{Failed, Ran};
 use crate::query::{Costs, PartitionQuery};
 
-/// Entries that each part is read further in the first turn; twice as many in each later one.
-const TURN_ENTRIES: usize = 64;
+/// Entries that each part is read further in the first turn; twice as many in each later one. A part with one entry
+/// costs the others no more than that.
+const TURN_ENTRIES: usize = 8;
+/// Entries up to which each part is read before anything is judged.
+const LOOK_ENTRIES: usize = 64;
 /// Entries of a turn at most: about as long as a query that nobody wants any more may go on.
 const TURN_ENTRIES_MAX: usize = 65_536;
 /// Most candidates that are collected, whatever the size of the partition.
@@ -215,7 +218,13 @@ impl ItemReader<'_> {
         let started = self.query.timed.then(Instant::now);
         let meter = Rc::clone(&self.allowance.meter);
         let mut cursor = Cursor::new(&bound.lookup, Reading::of(self.query, self.view, &meter));
-        let found = match cursor.advance(TURN_ENTRIES)? && cursor.found() as u64 <= most {
+        let mut turn = TURN_ENTRIES;
+        let mut done = cursor.advance(turn)?;
+        while !done && turn < LOOK_ENTRIES {
+            done = cursor.advance(turn)?;
+            turn *= 2;
+        }
+        let found = match done && cursor.found() as u64 <= most {
             true => Some(cursor.finish()?),
             false => None,
         };

@@ -5,11 +5,12 @@
 //!
 //! - [`Streamed`]: as the items come. [`Sorted`]: by sort keys. [`Materialized`]: when everything was seen.
 //! - Of sorted pages: `choice` says which way is the cheapest, `index_order` is an index that has the order, `walk`
-//!   goes through it in `steps`, `column_walk` through columns, `top_k`, `top_k_candidates` and `window` put the
-//!   first few in order, `ranked` asks a search index for scores, `vector_scan` and `graph` one for vectors,
+//!   goes through it in `steps`, `column_walk` through columns, `by_key`, `top_k`, `top_k_candidates` and `window`
+//!   put the first few in order, `ranked` asks a search index for scores, `vector_scan` and `graph` one for vectors,
 //!   `incomparable` are the items without one.
 //! - Of whole ones: `by_value` are those that the index answers alone.
 
+mod by_key;
 mod by_value;
 mod choice;
 mod column_walk;

@@ -1,9 +1,11 @@
 //! Sorted queries: from an index that has the order, or in memory.
 //!
-//! Four ways, and what each costs in look-ups (one entry read is 1, loading an item is 8, an item of a scan is 2):
+//! Five ways, and what each costs in look-ups (one entry read is 1, loading an item is 8, an item of a scan is 2):
 //! - walk the index in order until the page is full, and look up for each entry whether its item passes the filter: 9
 //!   for each, and nothing is collected (`choice` says when, `walk` how);
 //! - load the candidates that the filter leads to and sort them: 1 to collect, and 8 to load each;
+//! - where partition key and id are the order, sort the candidates by what their entries say, and load those of the
+//!   page (`by_key`): 1 for each;
 //! - walk the index in order and pass by all that are no candidates: 1 for each entry besides;
 //! - read everything and keep the best, for this page and those that follow (`window`): 2 for each item of the span.
 //!
@@ -80,6 +82,11 @@ impl<'p, 'q> Sorted<'p, 'q> {
             _ if at_once => None,
             _ => self.reader.candidates()?,
         };
+        if let Some(candidates) = &candidates
+            && let Some(first) = self.first_by_key(candidates)?
+        {
+            return self.deliver(first);
+        }
         let found = candidates.as_ref().map(|candidates| candidates.len() as u64);
         let walk = walk.filter(|walk| at_once || self.is_worth_walking(walk, found, 0));
         let Some(walk) = walk else { return self.in_memory(candidates) };
@@ -205,21 +212,25 @@ impl<'p, 'q> Sorted<'p, 'q> {
         {
             return Ok(page);
         }
-        let mut execution = self.execution();
-        let best = match &candidates {
-            Some(candidates) => self.top_k(candidates)?,
-            None => None,
-        };
-        match best {
-            Some(TopCandidates { items, matched }) => {
-                let matched = self.output.matched_items() + matched;
-                for item in items {
-                    self.output.push(&mut execution, &item, &mut self.reader.allowance)?;
-                }
-                self.output.set_matched(matched);
-            }
-            None => drop(push_all(self.reader, self.output, &mut execution, candidates, false)?),
+        if let Some(candidates) = &candidates
+            && let Some(best) = self.top_k(candidates)?
+        {
+            return self.deliver(best);
         }
+        let mut execution = self.execution();
+        push_all(self.reader, self.output, &mut execution, candidates, false)?;
+        self.output.finish(&mut execution)?;
+        Ok(self.after_page(&execution))
+    }
+
+    /// A page of the best that were found.
+    fn deliver(&mut self, best: TopCandidates) -> Ran<Option<QueryPosition>> {
+        let mut execution = self.execution();
+        let matched = self.output.matched_items() + best.matched;
+        for item in best.items {
+            self.output.push(&mut execution, &item, &mut self.reader.allowance)?;
+        }
+        self.output.set_matched(matched);
         self.output.finish(&mut execution)?;
         Ok(self.after_page(&execution))
     }
