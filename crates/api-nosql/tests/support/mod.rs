@@ -45,7 +45,7 @@ impl Client {
         let env = Arc::new(TestEnv::new(START_MS, config["seed"].as_u64().unwrap_or(7)));
         let flag = |name: &str| config[name].as_bool().unwrap_or(false);
         let mut engine = EngineConfig {
-            throttling: flag("throttling"),
+            throttling: flag("throttling").into(),
             serverless: flag("serverless"),
             ..EngineConfig::default()
         };

@@ -46,7 +46,7 @@ impl Client {
         let engine = EngineConfig {
             partition_throughput_limit: config["partition_throughput_limit"].as_u64().unwrap_or(10_000)
                 as u32,
-            throttling: config["throttling"] == true,
+            throttling: (config["throttling"] == true).into(),
             ..EngineConfig::default()
         };
         let account =
