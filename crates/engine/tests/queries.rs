@@ -220,6 +220,17 @@ fn the_first_by_partition_key_and_id_are_all_that_is_loaded() {
         assert!(read <= (pages * (160 + 3 * PAGE)) as u64, "{text}: {read} for {pages} pages");
         case.check_sorted(text, PAGE);
     }
+    // What is named by both is looked up, whatever else is asked of it.
+    for (text, rows) in [
+        ("SELECT * FROM c WHERE c.pk = 'p3' AND c.id = 'i3' ORDER BY c.pk, c.id", 1),
+        ("SELECT * FROM c WHERE c.id = 'i3' AND c.pk = 'p3'", 1),
+        ("SELECT * FROM c WHERE c.id = 'i4' AND c.pk = 'p3'", 0),
+        ("SELECT * FROM c WHERE c.pk = 'p3' AND c.id = 'i3' AND c.kind = 'k4'", 0),
+        ("SELECT * FROM c WHERE c.pk = 'none' AND c.id = 'i3'", 0),
+    ] {
+        let (found, read, _) = read_to_the_end(&case, text, PAGE);
+        assert!(found.len() == rows && read <= 1, "{text}: {found:?}, {read} read");
+    }
     // Few of those that come first pass: another way is taken.
     case.check_sorted("SELECT * FROM c WHERE c.kind = 'k3' AND c.id LIKE '%77%' ORDER BY c.pk, c.id", PAGE);
 }

@@ -175,6 +175,9 @@ impl ItemReader<'_> {
 
     /// The items that the index leads to; `None` where reading the whole span is better.
     pub fn candidates(&mut self) -> Ran<Option<Vec<Candidate>>> {
+        if let Some(named) = self.named() {
+            return Ok(Some(named));
+        }
         if matches!(self.query.span, Span::Key { .. }) && self.has_at_most(self.query.costs.few_items)? {
             return Ok(None);
         }

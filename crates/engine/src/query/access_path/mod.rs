@@ -5,7 +5,7 @@
 //! `Output` besides.
 //!
 //! - `lookup`: a filter bound to index paths, and the candidates that it leads to. `search`, `terms`: the same by
-//!   shapes and words.
+//!   shapes and words. `named`: the one item that a filter names by its keys.
 //! - `lists`: items in order of creation or of storage. `columns`: what reading all items would give, without reading
 //!   them.
 //! - `key_test`: a filter asked of one item, by the keys of its entries.
@@ -18,6 +18,7 @@ mod index_only;
 mod key_test;
 mod lists;
 pub(super) mod lookup;
+mod named;
 mod search;
 mod terms;
 

@@ -15,8 +15,9 @@ use crate::query::page::Ran;
 
 /// So many candidates for each row are loaded more cheaply than put in order beforehand.
 const CANDIDATES_PER_ROW_MIN: u64 = 2;
-/// How often more are looked for because items turned out not to pass.
-const ROUNDS_MAX: usize = 4;
+/// How often more are looked for because items turned out not to pass, each time so many times as many.
+const ROUNDS_MAX: u32 = 4;
+const ROUND_FACTOR: usize = 8;
 
 /// What a sort key is.
 #[derive(PartialEq)]
@@ -41,10 +42,11 @@ impl Sorted<'_, '_> {
         };
         let mut items = Vec::with_capacity(wanted as usize);
         let mut from = self.after.cloned();
-        for _ in 0..ROUNDS_MAX {
+        for round in 0..ROUNDS_MAX {
             let missing = wanted as usize - items.len();
+            let tried = missing.saturating_mul(ROUND_FACTOR.pow(round)).min(candidates.len());
             // No two items share these keys, so the numbers of items decide nothing.
-            let mut top = TopK::new(&paths, from.as_ref(), missing, missing);
+            let mut top = TopK::new(&paths, from.as_ref(), tried, tried);
             for (at, candidate) in candidates.iter().enumerate() {
                 self.reader.allowance.check()?;
                 let Some(keys) = keys_in(&candidate.reference, &parts) else { return Ok(None) };
@@ -64,6 +66,9 @@ impl Sorted<'_, '_> {
                 });
                 if behind && (!candidate.uncertain || self.reader.passes(&item)?) {
                     items.push(item);
+                }
+                if items.len() as u64 == wanted {
+                    break;
                 }
             }
             if items.len() as u64 == wanted || !more {

@@ -104,6 +104,9 @@ fn own_ranges<'f>(filter: &'f Filter, place: &Place) -> Option<&'f [ValueRange]>
 
 /// One range that covers a list of them in order.
 fn all_of(ranges: &[ValueRange]) -> Option<ValueRange> {
+    if let [range] = ranges {
+        return Some(range.clone());
+    }
     Some(ValueRange::of_bytes(ranges.first()?.start.clone(), ranges.last()?.end.clone()))
 }
 

@@ -54,6 +54,9 @@ impl<'p, 'q> Sorted<'p, 'q> {
         if let Some(page) = self.ranked()? {
             return Ok(page);
         }
+        if let Some(named) = self.reader.named() {
+            return self.in_memory(Some(named));
+        }
         let walk = index_order::find(self.reader.query.prepared, self.reader.filter, self.reader.view)
             .filter(|_| !matches!(self.reader.query.span, Span::Key { .. }));
         // An index that has the filter's items together, in order, is hard to beat.
