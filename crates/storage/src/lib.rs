@@ -13,4 +13,5 @@ pub mod suite;
 pub use byte_reader::ByteReader;
 pub use embedded::{EmbeddedOptions, EmbeddedStore, FileDamage, HeldStore, Salvaged, Verified};
 pub use memory::MemoryStore;
+pub use queue::{Gather, Queue};
 pub use store::*;

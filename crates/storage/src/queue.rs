@@ -19,7 +19,7 @@ pub(crate) const GROUP_COMMITS_MAX: usize = 4 * 1024;
 /// Most bytes in one group. One larger commit makes a group of its own.
 pub(crate) const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-pub(crate) struct Queue<T> {
+pub struct Queue<T> {
     state: Mutex<Waiting<T>>,
     not_empty: Condvar,
     not_full: Condvar,
@@ -41,19 +41,25 @@ struct Waiting<T> {
 
 /// How long a group may wait to become larger.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Gather {
+pub struct Gather {
     /// Entries that are worth waiting for.
-    pub(crate) entries: usize,
+    pub entries: usize,
     /// How long to wait, and again as long for more if some came meanwhile.
-    pub(crate) wait: Duration,
+    pub wait: Duration,
 }
 
 /// How often a group waits for more, as long as some come. Few: writers that come by themselves, answered or not,
 /// would be waited for too, and nobody should wait much longer for company than a flush takes.
 const GATHER_TURNS_MAX: u32 = 2;
 
+impl<T> Default for Queue<T> {
+    fn default() -> Queue<T> {
+        Queue::new()
+    }
+}
+
 impl<T> Queue<T> {
-    pub(crate) fn new() -> Queue<T> {
+    pub fn new() -> Queue<T> {
         let state = Waiting {
             entries: VecDeque::new(),
             bytes: 0,
@@ -67,7 +73,7 @@ impl<T> Queue<T> {
     }
 
     /// Adds a commit of about `bytes` bytes, waiting while there is no room.
-    pub(crate) fn push(&self, entry: T, bytes: usize) {
+    pub fn push(&self, entry: T, bytes: usize) {
         let mut state = self.state.lock();
         while !state.entries.is_empty()
             && (state.entries.len() >= QUEUE_COMMITS_MAX || state.bytes + bytes > QUEUE_BYTES_MAX)
@@ -80,7 +86,7 @@ impl<T> Queue<T> {
     }
 
     /// Adds an entry that must get through even when the queue is full.
-    pub(crate) fn push_control(&self, entry: T) {
+    pub fn push_control(&self, entry: T) {
         self.add(self.state.lock(), entry, 0);
     }
 
@@ -103,7 +109,7 @@ impl<T> Queue<T> {
     }
 
     /// Lets the committer return from `take` without an entry.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         let mut state = self.state.lock();
         state.woken = true;
         let wake = std::mem::take(&mut state.wanted) > 0;
@@ -113,14 +119,15 @@ impl<T> Queue<T> {
         }
     }
 
-    pub(crate) fn end(&self) {
+    /// Lets the committer end when it has taken what there is.
+    pub fn end(&self) {
         self.state.lock().ended = true;
         self.wake();
     }
 
     /// Moves the next group into `group`, waiting as long as `gather` allows for a large one, and then for any.
     /// Returns false when the queue has ended. An empty group is a wake-up.
-    pub(crate) fn take(&self, group: &mut Vec<T>, gather: Gather) -> bool {
+    pub fn take(&self, group: &mut Vec<T>, gather: Gather) -> bool {
         let mut state = self.state.lock();
         if state.entries.len() < gather.entries && !state.woken && !state.ended {
             // One wait for all of them, instead of one for the first and another for the rest: each costs two switches

@@ -27,12 +27,23 @@ impl CrashTest {
         built: &str,
         test: impl FnOnce(&mut CrashTest) -> Result<String>,
     ) {
+        CrashTest::run_with(name, rounds_default, built, &[], test);
+    }
+
+    /// The same for a server with further arguments.
+    pub fn run_with(
+        name: &str,
+        rounds_default: u64,
+        built: &str,
+        arguments: &[&str],
+        test: impl FnOnce(&mut CrashTest) -> Result<String>,
+    ) {
         let rounds = std::env::var("ORRERY_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok());
         let rounds = rounds.unwrap_or(rounds_default);
         let binary = std::env::var_os("ORRERY_CRASH_BINARY").map_or_else(|| built.into(), PathBuf::from);
         let seed = Random::seed_from("ORRERY_CRASH_SEED");
         println!("{name}: seed {seed}, {rounds} rounds");
-        let outcome = TestServer::start(&binary, &[])
+        let outcome = TestServer::start(&binary, arguments)
             .and_then(|server| test(&mut CrashTest { rounds, random: Random::new(seed), server }));
         match outcome {
             Ok(seen) => println!("{name}: seed {seed}, {rounds} rounds: {seen}; 0 writes lost"),

@@ -87,6 +87,29 @@ impl Postgres {
         self.run("pg_ctl", &["stop", "-s", "-w", "-m", "immediate", "-D", &self.data()])
     }
 
+    /// Puts a file among the server's data, as its user's own, and answers with its path.
+    pub fn install(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = Path::new(&self.data()).join(name);
+        std::fs::write(&path, text)?;
+        #[cfg(unix)]
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        if is_root() {
+            give_to_postgres(&path)?;
+        }
+        Ok(path)
+    }
+
+    /// Changes settings without a restart.
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
+        for (name, value) in settings {
+            self.sql("postgres", &format!("ALTER SYSTEM SET {name} = '{value}'"))?;
+        }
+        self.sql("postgres", "SELECT pg_reload_conf()")?;
+        // The server's first process hears of it a little later.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        Ok(())
+    }
+
     /// The number of the server's first process.
     pub fn process(&self) -> Result<u32> {
         let text = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid"))?;

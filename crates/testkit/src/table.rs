@@ -35,6 +35,7 @@ pub struct ChangesetWriter {
     groups: BTreeMap<u64, u64>,
     /// The group and version of the changeset whose answer did not come.
     pending: Option<(u64, u64)>,
+    meets_outages: bool,
     pub acknowledged: u64,
     /// Changesets in flight at a kill, and those of them that were found, whole.
     pub in_flight: u64,
@@ -79,6 +80,7 @@ impl ChangesetWriter {
             version: 0,
             groups: BTreeMap::new(),
             pending: None,
+            meets_outages: false,
             acknowledged: 0,
             in_flight: 0,
             in_flight_found: 0,
@@ -91,6 +93,11 @@ impl ChangesetWriter {
         let headers = [("x-ms-offer-throughput", throughput)];
         table_request(client, "POST", "Tables", "application/json", &headers, &body)?.expect_status(201)?;
         Ok(())
+    }
+
+    /// Takes answers which say that the store is away for none.
+    pub fn meeting_outages(self) -> ChangesetWriter {
+        ChangesetWriter { meets_outages: true, ..self }
     }
 
     /// Writes until a changeset gets no answer. An answer that is no success is an error.
@@ -106,6 +113,13 @@ impl ChangesetWriter {
                 self.pending = Some((group, self.version));
                 return Ok(());
             };
+            if self.meets_outages
+                && [503, 408].iter().any(|status| reply.text().contains(&format!("HTTP/1.1 {status}")))
+            {
+                self.in_flight += 1;
+                self.pending = Some((group, self.version));
+                return Ok(());
+            }
             let parts = reply.text().matches("HTTP/1.1 204").count() as u64;
             ensure!(
                 reply.status == 202 && parts == ENTITIES,
