@@ -163,6 +163,18 @@ test("a query over partitions is merged in order, paged, explained, and its erro
   await close(page);
 });
 
+test("on a phone a table of thousands draws only what is in view, too", async () => {
+  const page = await open(server, "/_explorer/#/c/many/rows/items", { width: 400 });
+  await page.getByRole("gridcell").first().waitFor();
+  const drawn = () => page.evaluate(() => [document.querySelector(".grid").clientHeight < innerHeight, document.querySelectorAll(".grid-row").length < 60]);
+  equal(await drawn(), [true, true], "items");
+  await to(page, "#/c/many/rows/query");
+  await page.getByRole("button", { name: /^Run/ }).click();
+  await page.getByRole("gridcell").first().waitFor();
+  equal(await drawn(), [true, true], "rows of a query");
+  await close(page);
+});
+
 test("completion knows the paths of the items, and the values of one", async () => {
   const page = await open(server, "/_explorer/#/c/many/rows/query");
   await retype(page, "SELECT * FROM c WHERE ", "Query text");

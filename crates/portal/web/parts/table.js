@@ -109,15 +109,15 @@ export function Table({ label, columns, rows, selected, onSelect, onOpen, onEnd,
       })}
     </div>`);
   }
-  return html`<div class="grid" ref=${place} role="grid" aria-label=${label} aria-rowcount=${length + 1} aria-multiselectable=${selected ? "true" : undefined} tabindex="0"
+  // What stands where no rows are is no part of the grid: readers of the screen expect rows there.
+  return html`<div class="grid-frame"><div class="grid" ref=${place} role="grid" aria-label=${label} aria-rowcount=${length + 1} aria-multiselectable=${selected ? "true" : undefined} tabindex="0"
       aria-activedescendant=${focused >= first && focused < last ? `row-${focused}` : undefined} onKeyDown=${onKey} onCopy=${onCopy} onScroll=${(/** @type {any} */ event) => setTop(event.target.scrollTop)}>
     <div class="grid-head" role="row" aria-rowindex="1">
       ${selected && html`<div class="grid-cell check" role="columnheader"><input type="checkbox" aria-label="Select all rows" tabindex="-1" checked=${length > 0 && selected.size === length} onClick=${() => onSelect?.(new Set(selected.size === length ? [] : Array.from({ length }, (_, n) => n)))} /></div>`}
       ${columns.map(({ name, title = name, of }) => html`<div key=${name} class=${`grid-cell ${isNumeric(of) ? "is-number" : ""}`} role="columnheader" style=${width(name)} title=${title} aria-sort=${sorted?.name === name ? (sorted.descending ? "descending" : "ascending") : undefined}>${onSort ? html`<button class="plain sort" tabindex="-1" onClick=${() => onSort(name)}>${title}${sorted?.name === name ? (sorted.descending ? " ▾" : " ▴") : ""}</button>` : title}<span class="grid-resize" aria-hidden="true" onPointerDown=${(/** @type {PointerEvent} */ event) => resize(event, name)}></span></div>`)}
     </div>
     <div class="grid-body" role="rowgroup" style=${{ height: `${bodyPx}px` }}>${shown}</div>
-    ${length === 0 ? empty : null}
-  </div>`;
+  </div>${length === 0 && empty && html`<div class="grid-empty">${empty}</div>`}</div>`;
 }
 
 /** Columns for rows: the first names that are met, most common ones first. @param {any[]} rows @param {string[]} [leading] */
