@@ -10,7 +10,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 
 use crate::decimal::Decimal;
-use crate::value::{Set, Value};
+use crate::value::{Set, Value, Vertex, VertexProperty};
 
 /// `P.eq`.
 pub fn equal(a: &Value, b: &Value) -> bool {
@@ -101,6 +101,16 @@ fn within_type(a: &Value, b: &Value, inner: Inner<'_>) -> Option<Ordering> {
         }
         (Value::Edge(a), Value::Edge(b)) => inner(&a.id, &b.id)?
             .then(inner(&a.out_v.partition, &b.out_v.partition).unwrap_or(Ordering::Equal)),
+        (Value::VertexProperty(a, _), Value::VertexProperty(b, _)) if a.id == b.id => Ordering::Equal,
+        // Ids order those of one vertex. One that is made of the vertex's id, the partition key's, is first.
+        (Value::VertexProperty(a, Some(of_a)), Value::VertexProperty(b, Some(of_b))) => {
+            let made = |property: &VertexProperty, of: &Vertex| match (property.id.as_str(), of.id.as_str()) {
+                (Some(id), Some(of)) => id.strip_prefix(of).is_some_and(|rest| rest.starts_with('|')),
+                _ => false,
+            };
+            let owners = inner(&of_a.id, &of_b.id)?;
+            owners.then(made(b, of_b).cmp(&made(a, of_a))).then(inner(&a.id, &b.id)?)
+        }
         (Value::VertexProperty(a, _), Value::VertexProperty(b, _)) => inner(&a.id, &b.id)?,
         (Value::Property(a, _), Value::Property(b, _)) => match a.key.cmp(&b.key) {
             Ordering::Equal => inner(&a.value, &b.value)?,

@@ -370,3 +370,17 @@ fn traversals_over_partitions_that_are_split_and_merged_lose_and_double_nothing(
     });
     assert!(rounds >= 3);
 }
+
+#[test]
+fn values_of_a_vertex_are_ordered_as_they_were_written() {
+    let world = World::new();
+    for id in ["b", "a"] {
+        world.ok(&format!(
+            "g.addV('n').property('id','{id}').property('z',1).property('pk','p').property('y',2).property('x',3)"
+        ));
+    }
+    world.ok("g.V('b').property('w',4)");
+    let ordered = |order: &str| world.ok(&format!("g.V().properties().order().by({order}).key()"));
+    assert_eq!(ordered("asc"), r#""pk" "z" "y" "x" "pk" "z" "y" "x" "w""#);
+    assert_eq!(ordered("desc"), r#""w" "x" "y" "z" "pk" "x" "y" "z" "pk""#);
+}
