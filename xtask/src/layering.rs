@@ -133,6 +133,7 @@ const MAP: &[CrateRule] = &[
             "orrery-engine",
             "orrery-storage",
             "orrery-model",
+            "orrery-mongo",
         ],
     },
     // Files for browsers, and how they are served. They use the apis from outside, as every client does.

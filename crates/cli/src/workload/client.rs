@@ -19,6 +19,7 @@ use sha2::Sha256;
 use tokio::net::TcpStream;
 
 use super::direct::{DirectConnection, Wire};
+use super::mongo_wire::{Credentials, MongoConnection};
 
 /// No answer for this long is an error.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(65);
@@ -36,6 +37,8 @@ pub struct Target {
     direct: bool,
     /// Answers instead of the endpoint.
     in_process: Option<Arc<InProcess>>,
+    /// Calls are commands of MongoDB, whose connections begin with who this is.
+    mongo: Option<Credentials>,
 }
 
 /// One request, without date and signature.
@@ -64,17 +67,23 @@ pub struct Client {
     target: Arc<Target>,
     sender: Option<SendRequest<Full<Bytes>>>,
     direct: SharedDirect,
+    mongo: Option<MongoConnection>,
 }
 
 impl Target {
     pub fn new(endpoint: Uri, key: &[u8], tls: Option<Arc<rustls::ClientConfig>>) -> Result<Target> {
         let keyed = Hmac::new_from_slice(key).context("the key has a wrong length")?;
-        Ok(Target { endpoint, table_account: None, keyed, tls, direct: false, in_process: None })
+        Ok(Target { endpoint, table_account: None, keyed, tls, direct: false, in_process: None, mongo: None })
     }
 
     /// The same for the Table protocol.
     pub fn for_tables(self, account: &str) -> Target {
         Target { table_account: Some(account.to_owned()), ..self }
+    }
+
+    /// The same for the MongoDB protocol.
+    pub fn for_mongo(self, credentials: Credentials) -> Target {
+        Target { mongo: Some(credentials), ..self }
     }
 
     /// The same, with calls about items in frames of the direct protocol.
@@ -136,7 +145,7 @@ impl Client {
 
     /// A client whose frames go over a connection that others use too.
     pub fn sharing(target: Arc<Target>, direct: SharedDirect) -> Client {
-        Client { target, sender: None, direct }
+        Client { target, sender: None, direct, mongo: None }
     }
 
     pub async fn send(&mut self, call: &Call) -> Result<Answer> {
@@ -144,12 +153,23 @@ impl Client {
         let result = sent.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer within {ANSWER_TIMEOUT:?}")));
         if result.is_err() {
             self.sender = None;
+            self.mongo = None;
             *self.direct.lock().await = None;
         }
         result
     }
 
     async fn exchange(&mut self, call: &Call) -> Result<Answer> {
+        if let Some(credentials) = &self.target.mongo {
+            let connection = match &mut self.mongo {
+                Some(connection) => connection,
+                None => {
+                    let opened = MongoConnection::open(wire(&self.target).await?, credentials).await?;
+                    self.mongo.insert(opened)
+                }
+            };
+            return connection.exchange(&call.body).await;
+        }
         if self.target.direct && call.kind == "docs" {
             let date = httpdate::fmt_http_date(SystemTime::now());
             let authorization = self.target.sign(call, &date);

@@ -1,17 +1,20 @@
-//! `orrery workload`: measures any endpoint that speaks the Cosmos NoSQL or the Table protocol, this server or another.
+//! `orrery workload`: measures any endpoint that speaks the Cosmos NoSQL, the Table or the MongoDB protocol, this
+//! server or another.
 //!
-//! It makes a container or a table of its own, loads items, runs each operation for a time over some connections,
-//! prints throughput, charges, errors and a latency histogram, and removes what it made. A 429 is waited out as the
-//! server asks and counted apart; the latencies are those of the attempts that were answered.
+//! It makes a container, a table or a collection of its own, loads items, runs each operation for a time over some
+//! connections, prints throughput, charges, errors and a latency histogram, and removes what it made. A 429 is waited
+//! out as the server asks and counted apart; the latencies are those of the attempts that were answered.
 //!
 //! ```text
-//! options ─> client (signed HTTP or frames, TLS) ─> runner (load, phases) ─> report (text or JSON)
+//! options ─> client (signed HTTP, frames or messages, TLS) ─> runner (load, phases) ─> report (text or JSON)
 //! ```
 
 pub(crate) mod client;
 mod direct;
 mod in_process;
 mod items;
+mod mongo_requests;
+mod mongo_wire;
 mod nosql_requests;
 mod operations;
 pub(crate) mod options;

@@ -1,11 +1,11 @@
 //! The operations a workload can run, and which item each is about. What is sent for them is the API's:
-//! `nosql_requests`, `table_requests`.
+//! `nosql_requests`, `table_requests`, `mongo_requests`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::client::Call;
 use super::items::{Chooser, Random, Shape};
-use super::{nosql_requests, table_requests};
+use super::{mongo_requests, nosql_requests, table_requests};
 
 /// Operations of one atomic batch.
 pub const BATCH_OPERATIONS: u64 = 10;
@@ -17,7 +17,7 @@ pub const NAMES: [(&str, &str); 13] = [
     ("create", "write an item that does not exist"),
     ("replace", "replace an item that exists"),
     ("patch", "set one member, increment another; of tables, merge two properties"),
-    ("batch", "ten upserts in one transaction"),
+    ("batch", "ten upserts in one transaction; of MongoDB, in one command"),
     ("feed", "read a page of ten items of one logical partition"),
     ("query", "a query by a number, within one logical partition"),
     ("lookup", "a query by a number, over all logical partitions"),
@@ -85,9 +85,17 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub enum Api {
     /// `dbs/d/colls/c`
-    NoSql { container: String },
+    NoSql {
+        container: String,
+    },
     /// `account/table`, or the table alone
-    Table { path: String },
+    Table {
+        path: String,
+    },
+    Mongo {
+        database: String,
+        collection: &'static str,
+    },
 }
 
 /// One operation on one item. Writes bring the number of the version that they write.
@@ -149,6 +157,9 @@ impl Maker {
         match &self.api {
             Api::NoSql { container } => nosql_requests::request(container, &self.shape, operation),
             Api::Table { path } => table_requests::request(path, &self.shape, operation),
+            Api::Mongo { database, collection } => {
+                mongo_requests::request(database, collection, &self.shape, operation)
+            }
         }
     }
 

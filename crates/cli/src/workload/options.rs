@@ -10,11 +10,13 @@ use http::Uri;
 use orrery_server::config::EMULATOR_KEY;
 use orrery_server::config::values;
 
+use super::mongo_wire::Credentials;
 use super::operations::{Kind, NAMES};
 use crate::Usage;
 
 const ENDPOINT: &str = "http://127.0.0.1:8081";
 const TABLE_ENDPOINT: &str = "http://127.0.0.1:8902/orrery";
+const MONGO_ENDPOINT: &str = "mongodb://127.0.0.1:10255";
 /// The account of a server that was not told another name.
 const ACCOUNT: &str = "orrery";
 /// Items are at most 2 MB; leave room for the fixed members.
@@ -33,10 +35,9 @@ pub struct Options {
     pub partitions: u64,
     pub zipf: bool,
     pub throughput: u32,
-    /// What is made and removed: of the NoSQL API a database, of the Table API a table.
+    /// What is made and removed: of the Table API a table, else a database.
     pub made: String,
-    /// The Table API is spoken, with this name of the account.
-    pub table_account: Option<String>,
+    pub api: Spoken,
     pub keep: bool,
     pub authority: Option<PathBuf>,
     pub insecure: bool,
@@ -46,6 +47,16 @@ pub struct Options {
     pub direct: bool,
     /// No network: the apis are called in this process, over a data directory.
     pub in_process: Option<PathBuf>,
+}
+
+/// The protocol that is spoken.
+#[derive(Clone)]
+pub enum Spoken {
+    NoSql,
+    /// With this name of the account.
+    Table(String),
+    /// By this user.
+    Mongo(Credentials),
 }
 
 /// When a phase ends.
@@ -64,11 +75,12 @@ pub fn command() -> Command {
     };
     Command::new("workload")
         .about("Measure an endpoint: ours or any other that speaks the protocol")
-        .arg(text("api", "NAME", "Which protocol to speak: nosql or table").default_value("nosql"))
+        .arg(text("api", "NAME", "Which protocol to speak: nosql, table or mongo").default_value("nosql"))
         .arg(text(
             "endpoint",
             "URL",
-            "Where the account is [default: http://127.0.0.1:8081; of tables http://127.0.0.1:8902/orrery]",
+            "Where the account is [default: http://127.0.0.1:8081; of tables http://127.0.0.1:8902/orrery; of MongoDB \
+             mongodb://127.0.0.1:10255]",
         ))
         .arg(text(
             "key",
@@ -150,11 +162,19 @@ impl Options {
         let number = |name: &str, min, max| {
             values::number(required(name), min, max).map_err(|problem| wrong(name, problem))
         };
-        let tables = values::choice(required("api"), &[("nosql", false), ("table", true)])
-            .map_err(|problem| wrong("api", problem))?;
+        let (default, tables) = values::choice(
+            required("api"),
+            &[("nosql", ENDPOINT), ("table", TABLE_ENDPOINT), ("mongo", MONGO_ENDPOINT)],
+        )
+        .map(|default| (default, default == TABLE_ENDPOINT))
+        .map_err(|problem| wrong("api", problem))?;
+        let mongo = default == MONGO_ENDPOINT;
         let in_process = matches.get_one::<PathBuf>("in-process").cloned();
-        let default = if tables { TABLE_ENDPOINT } else { ENDPOINT };
-        let endpoint = endpoint_of(text("endpoint").unwrap_or(default))?;
+        if mongo && in_process.is_some() {
+            return Err(wrong("in-process", "allowed: with --api nosql or table".into()).into());
+        }
+        let given = text("endpoint").unwrap_or(default);
+        let endpoint = if mongo { mongo_endpoint(given)? } else { endpoint_of(given)? };
         let kinds = required("operations").split(',').map(|name| {
             Kind::parse(name.trim()).ok_or_else(|| {
                 let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -190,9 +210,17 @@ impl Options {
         if in_flight > 1 && !direct {
             return Err(wrong("in-flight", "allowed: 1, or --protocol rntbd".into()).into());
         }
+        let (key, api) = match (tables, mongo) {
+            (true, _) => (key_of(text("key"), &endpoint)?, Spoken::Table(account_of(&endpoint))),
+            (_, true) => {
+                let (credentials, key) = credentials_of(text("key"), &endpoint)?;
+                (key, Spoken::Mongo(credentials))
+            }
+            _ => (key_of(text("key"), &endpoint)?, Spoken::NoSql),
+        };
         Ok(Options {
-            key: key_of(text("key"), &endpoint)?,
-            table_account: tables.then(|| account_of(&endpoint)),
+            key,
+            api,
             endpoint,
             kinds,
             until,
@@ -237,6 +265,37 @@ pub fn endpoint_of(text: &str) -> Result<Uri> {
     Ok(endpoint)
 }
 
+/// A connection string of MongoDB.
+fn mongo_endpoint(text: &str) -> Result<Uri> {
+    let endpoint: Uri = text.parse().context("--endpoint is no URL")?;
+    if endpoint.scheme_str() != Some("mongodb") || endpoint.host().is_none() {
+        return Err(Usage("--endpoint: allowed: mongodb://[USER:KEY@]HOST:PORT[/?tls=true]".into()).into());
+    }
+    Ok(endpoint)
+}
+
+/// Whether a connection string asks for TLS.
+pub fn wants_tls(endpoint: &Uri) -> bool {
+    let query = endpoint.query().unwrap_or_default();
+    query.split('&').any(|option| matches!(option, "tls=true" | "ssl=true"))
+}
+
+/// User and password of a connection string, or the account and its key; and the key.
+fn credentials_of(flag: Option<&str>, endpoint: &Uri) -> Result<(Credentials, Vec<u8>)> {
+    let authority = endpoint.authority().map_or("", |authority| authority.as_str());
+    let own = authority.rsplit_once('@').map(|(own, _)| own.split_once(':').unwrap_or((own, "")));
+    let plain = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let user = own.map_or_else(|| ACCOUNT.to_owned(), |(user, _)| plain(user));
+    match own.filter(|(_, password)| !password.is_empty() && flag.is_none()) {
+        Some((_, password)) => Ok((Credentials { user, password: plain(password) }, Vec::new())),
+        None => {
+            let key = key_of(flag, endpoint)?;
+            let password = base64::engine::general_purpose::STANDARD.encode(&key);
+            Ok((Credentials { user, password }, key))
+        }
+    }
+}
+
 /// The `--key` of a command, or what takes its place.
 pub fn key_of(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
     let loopback = matches!(endpoint.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
@@ -255,6 +314,17 @@ pub fn key_of(flag: Option<&str>, endpoint: &Uri) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_string_names_user_and_password() {
+        let of = |text: &str| credentials_of(None, &mongo_endpoint(text).unwrap()).unwrap().0;
+        let given = of("mongodb://ann:a%2Bb%3D%3D@127.0.0.1:10255/?tls=true");
+        assert_eq!((given.user.as_str(), given.password.as_str()), ("ann", "a+b=="));
+        let default = of("mongodb://127.0.0.1:10255");
+        assert_eq!((default.user.as_str(), default.password.as_str()), ("orrery", EMULATOR_KEY));
+        assert!(wants_tls(&"mongodb://h:1/?ssl=true".parse().unwrap()));
+        assert!(mongo_endpoint("http://127.0.0.1:10255").is_err());
+    }
 
     #[test]
     fn an_endpoint_of_tables_names_its_account() {

@@ -8,15 +8,16 @@ use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use orrery_mongo::Bson;
 use orrery_server::in_process::InProcess;
 use tokio::task::JoinSet;
 
 use super::client::{Answer, Call, Client, SharedDirect, Target};
 use super::items::{Chooser, Random, Shape};
 use super::operations::{Api, Kind, Maker};
-use super::options::{Options, Until};
+use super::options::{Options, Spoken, Until, wants_tls};
 use super::report::{Phase, Report};
-use super::{in_process, table_requests, trust};
+use super::{in_process, mongo_requests, mongo_wire, table_requests, trust};
 
 const CONTAINER: &str = "items";
 /// Attempts of a request that is throttled or whose connection broke, outside of measuring.
@@ -26,6 +27,9 @@ const FAILURES_IN_A_ROW_MAX: u32 = 20;
 
 pub async fn run(options: Options) -> Result<()> {
     let tls = match options.endpoint.scheme_str() {
+        Some("mongodb") if wants_tls(&options.endpoint) => {
+            Some(trust::client_config(options.authority.as_deref(), options.insecure)?)
+        }
         Some("https") => Some(trust::client_config(options.authority.as_deref(), options.insecure)?),
         _ => None,
     };
@@ -33,26 +37,31 @@ pub async fn run(options: Options) -> Result<()> {
     let target = Target::new(options.endpoint.clone(), &options.key, tls)?
         .with_direct(options.direct)
         .with_in_process(server.clone());
-    let target = Arc::new(match &options.table_account {
-        Some(account) => target.for_tables(account),
-        None => target,
+    let target = Arc::new(match &options.api {
+        Spoken::Table(account) => target.for_tables(account),
+        Spoken::Mongo(credentials) => target.for_mongo(credentials.clone()),
+        Spoken::NoSql => target,
     });
     let stop = stop_on_interrupt();
     let mut client = Client::new(target.clone());
-    match options.table_account {
-        Some(_) => make_table(&mut client, &options).await?,
-        None => make_container(&mut client, &options).await?,
+    match options.api {
+        Spoken::Table(_) => make_table(&mut client, &options).await?,
+        Spoken::Mongo(_) => make_collection(&mut client, &options).await?,
+        Spoken::NoSql => make_container(&mut client, &options).await?,
     }
     let result = measure(&options, &target, server.as_deref(), &stop).await;
-    let kind = if options.table_account.is_some() { "table" } else { "database" };
+    let kind = if matches!(options.api, Spoken::Table(_)) { "table" } else { "database" };
     if options.keep {
         eprintln!("kept the {kind} `{}`", options.made);
     } else {
-        let call = match options.table_account {
-            Some(_) => table_requests::delete_table(&table_prefix(&options), &options.made),
-            None => delete_database(&options.made),
+        let call = match options.api {
+            Spoken::Table(_) => table_requests::delete_table(&table_prefix(&options), &options.made),
+            Spoken::Mongo(_) => mongo_requests::drop_database(&options.made),
+            Spoken::NoSql => delete_database(&options.made),
         };
-        expect(&mut client, &call, &[204, 404]).await.with_context(|| format!("cannot remove the {kind}"))?;
+        expect(&mut client, &call, &[200, 204, 404])
+            .await
+            .with_context(|| format!("cannot remove the {kind}"))?;
     }
     let report = result?;
     if let Some(server) = &server {
@@ -71,9 +80,10 @@ async fn measure(
     server: Option<&InProcess>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Report> {
-    let api = match options.table_account {
-        Some(_) => Api::Table { path: format!("{}{}", table_prefix(options), options.made) },
-        None => Api::NoSql { container: format!("dbs/{}/colls/{CONTAINER}", options.made) },
+    let api = match options.api {
+        Spoken::Table(_) => Api::Table { path: format!("{}{}", table_prefix(options), options.made) },
+        Spoken::Mongo(_) => Api::Mongo { database: options.made.clone(), collection: CONTAINER },
+        Spoken::NoSql => Api::NoSql { container: format!("dbs/{}/colls/{CONTAINER}", options.made) },
     };
     let maker = Arc::new(Maker {
         api,
@@ -180,6 +190,19 @@ async fn make_table(client: &mut Client, options: &Options) -> Result<()> {
         );
     }
     Ok(())
+}
+
+async fn make_collection(client: &mut Client, options: &Options) -> Result<()> {
+    let Options { made: database, throughput, .. } = options;
+    let answer = expect(client, &mongo_requests::list_database(database), &[200]).await?;
+    let reply = mongo_wire::read(&answer.body)?;
+    if reply.get("databases").and_then(Bson::as_array).is_some_and(|found| !found.is_empty()) {
+        bail!(
+            "the database `{database}` exists already; choose another name with --database (a workload only removes what it made)"
+        );
+    }
+    let call = mongo_requests::create_collection(database, CONTAINER, *throughput);
+    expect(client, &call, &[200]).await.context("cannot make the collection").map(drop)
 }
 
 /// Sends until it is neither throttled nor broken; any other status than those expected is an error.
