@@ -33,6 +33,19 @@ This page is made from the tables of commands, operators and stages by `cargo xt
 
 SQL, the change feed, TTL, throughput, splits and fault rules work on all of it.
 
+## What the index serves
+
+| what | how |
+|---|---|
+| `_id`, one or several | point reads |
+| `$eq`, `$in`, `$gt` … `$lte`, `$exists`, `$and`, `$or` on texts, numbers, booleans, dates, object ids, timestamps | entries of the paths; arrays on the way are found by an entry of theirs, and every document is tested again |
+| `sort` by one path with a `limit` up to 1,000, also `$sort` and `$limit` behind `$match` | the index in order, if every part of the filter is one of the above. Booleans, objects and arrays at the path, which SQL sorts elsewhere, are looked for first; beyond 512 of them, and in every other case, all matches are read and sorted |
+| `count`, `countDocuments`, `$count` | entries alone, or columns |
+| `$match` with `$group` by paths, and `$sum: 1`, `$sum`, `$avg`, `$min`, `$max`, `$count` | columns. Not where a collection holds decimals, or doubles are summed up, or an integer of 64 bits was stored and integers are summed up or grouped by |
+| everything else | all documents that the filter leaves are read |
+
+`explain` shows the statement that runs, per partition, and `pushedDown.group` whether the engine groups.
+
 ## Differences from MongoDB
 
 | what | how it is here |

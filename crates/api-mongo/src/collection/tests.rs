@@ -161,7 +161,7 @@ fn filter() -> impl Strategy<Value = Document> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn an_index_finds_sorts_and_counts_what_there_is(

@@ -193,14 +193,21 @@ pub fn map_reduce(_: &mut Call<'_>) -> Result<Reply> {
     ))
 }
 
-/// What a pipeline reads of its collection, for `explain`.
-pub fn leading(stages: &[Bson], context: &Context) -> Result<Document> {
+/// What a pipeline reads of its collection, for `explain`; and how many rows it wants in the order of its `$sort`.
+pub fn leading(
+    call: &Call<'_>,
+    name: &str,
+    stages: &[Bson],
+    context: &Context,
+) -> Result<(Document, Option<u64>)> {
     let pipeline = Pipeline::parse(stages, context)?;
     let leading = pipeline.leading();
-    Ok(doc! {
+    let shown = doc! {
         "stages" => leading.stages as i32,
         "filter" => leading.filter.is_some(),
         "sort" => leading.sort.is_some(),
         "limit" => leading.limit.map_or(Bson::Null, |limit| Bson::Int64(limit as i64)),
-    })
+        "group" => grouped(call, name, stages, &pipeline, context)?.is_some(),
+    };
+    Ok((shown, leading.limit.filter(|_| leading.sort.is_some())))
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use orrery_engine::IndexUse;
 use orrery_mongo::filter::Filter;
+use orrery_mongo::sort::Sort;
 use orrery_mongo::{Bson, Context, Document, Error, Result, doc, error::code};
 
 use super::find::Find;
@@ -49,7 +50,8 @@ pub fn explain(call: &mut Call<'_>) -> Result<Reply> {
         limit: options::count(&command, "limit")?.filter(|limit| *limit > 0),
     };
     super::indexes::check_hint(call, &collection, command.get("hint"))?;
-    let mut reply = planner(call, &collection, &asked.filter, asked.sort.as_ref(), &context)?;
+    let wanted = asked.limit.map(|limit| limit.saturating_add(asked.skip));
+    let mut reply = planner(call, &collection, &asked.filter, asked.sort.as_ref(), wanted, &context)?;
     if verbosity != "queryPlanner" {
         let began = Instant::now();
         let mut rows = asked.rows(call, &collection, &context)?;
@@ -73,14 +75,27 @@ fn planner(
     name: &str,
     filter: &Document,
     sort: Option<&Document>,
+    wanted: Option<u64>,
     context: &Context,
 ) -> Result<Document> {
     let parsed = Filter::parse(filter, context)?;
+    let mut sorted = false;
     let all = doc! { "stage" => "COLLSCAN", "filter" => filter.clone(), "direction" => "forward" };
     let (mut plan, mut way) = (doc! { "stage" => "EOF" }, None);
     if let Some(collection) = call.collection(name)? {
-        let mut found = collection.find(&call.scope(), Some(&parsed), context, Some(1))?;
-        match found.explain()? {
+        let scope = call.scope();
+        let in_order = match (sort, wanted) {
+            (Some(sort), Some(wanted)) => {
+                collection.find_in_order(&scope, Some(&parsed), &Sort::parse(sort)?, wanted, context)?
+            }
+            _ => None,
+        };
+        sorted = in_order.is_some();
+        let found = match in_order {
+            Some(mut found) => found.explain()?,
+            None => collection.find(&scope, Some(&parsed), context, Some(1))?.explain()?,
+        };
+        match found {
             Way::ById => plan = doc! { "stage" => "IDHACK" },
             Way::Statement { text, explained } => {
                 plan = match used(&collection, &explained.indexes) {
@@ -97,7 +112,7 @@ fn planner(
             }
         }
     }
-    if let Some(sort) = sort {
+    if let Some(sort) = sort.filter(|_| !sorted) {
         plan = doc! { "stage" => "SORT", "sortPattern" => sort.clone(), "inputStage" => plan };
     }
     let mut planner = doc! {
@@ -178,11 +193,13 @@ fn finish(call: &Call<'_>, reply: &mut Document, command: Document) {
 }
 
 pub fn of_pipeline(call: &mut Call<'_>, name: &str, stages: &[Bson], context: &Context) -> Result<Reply> {
-    let leading = aggregate::leading(stages, context)?;
+    let (leading, wanted) = aggregate::leading(call, name, stages, context)?;
     let first = stages.first().and_then(Bson::as_document);
     let filter =
         first.and_then(|stage| stage.get("$match")).and_then(Bson::as_document).cloned().unwrap_or_default();
-    let plan = planner(call, name, &filter, None, context)?;
+    let of_stage = |stage: &Bson| stage.as_document()?.get("$sort")?.as_document().cloned();
+    let sort = stages.iter().find_map(of_stage).filter(|_| wanted.is_some());
+    let plan = planner(call, name, &filter, sort.as_ref(), wanted, context)?;
     let began = Instant::now();
     let writes = matches!(stages.last().and_then(Bson::as_document).and_then(Document::first), Some((last, _)) if matches!(&**last, "$out" | "$merge"));
     let mut returned = 0i32;
