@@ -1,4 +1,5 @@
-// Mongoose, unmodified, against a running server: schemas, validation, population, middleware, versions.
+// Mongoose, unmodified, against a running server: schemas, validation, population, middleware, versions; and the Node
+// driver below it (`driver.js`).
 //
 //     COSMOS_ENDPOINT=http://127.0.0.1:8081 COSMOS_KEY=... [COSMOS_CA_FILE=cert.pem] node suite.js [WORD]
 //
@@ -135,7 +136,8 @@ async function main() {
   await mongoose.connect(ADDRESS, OPTIONS);
   await Promise.all([Author.init(), Book.init()]);
   let [passed, failed] = [0, 0];
-  for (const [name, body] of Object.entries(cases)) {
+  const driverCases = require("./driver.js")(mongoose.mongo, mongoose.connection.db);
+  for (const [name, body] of Object.entries({ ...cases, ...driverCases })) {
     if (process.argv[2] && !name.includes(process.argv[2])) continue;
     try {
       await body();

@@ -14,6 +14,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
+import mapper
 from bson import Decimal128, Int64, ObjectId
 from pymongo import MongoClient, UpdateOne, InsertOne, DeleteOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
@@ -31,10 +32,16 @@ def case(function):
     return function
 
 
-def connect(password=KEY, **options):
-    tls = {"tls": True, "tlsCAFile": CA_FILE} if CA_FILE else {}
-    return MongoClient(ENDPOINT.hostname, ENDPOINT.port, username=ACCOUNT, password=password, directConnection=True,
-                       serverSelectionTimeoutMS=10_000, **tls, **options)
+TLS = {"tls": True, "tlsCAFile": CA_FILE} if CA_FILE else {}
+CONNECTION = {"host": ENDPOINT.hostname, "port": ENDPOINT.port, "username": ACCOUNT, "password": KEY, "directConnection": True,
+              "serverSelectionTimeoutMS": 10_000, **TLS}
+
+
+def connect(**options):
+    return MongoClient(**{**CONNECTION, **options})
+
+
+mapper.register(case, {**CONNECTION, "authentication_source": "admin"})
 
 
 def fails(code, work):
