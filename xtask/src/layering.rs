@@ -117,6 +117,7 @@ const MAP: &[CrateRule] = &[
             "orrery-api-nosql",
             "orrery-api-table",
             "orrery-budget",
+            "orrery-cluster",
             "orrery-engine",
             "orrery-portal",
             "orrery-storage",

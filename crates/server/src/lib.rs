@@ -9,6 +9,7 @@ pub mod api;
 mod attendant;
 pub mod certificate;
 pub mod client;
+mod cluster_metrics;
 pub mod config;
 pub mod connection;
 pub mod connections;

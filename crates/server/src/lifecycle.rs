@@ -218,12 +218,16 @@ fn block(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> String {
     for address in &at.documents {
         row("documents on", format!("mongodb://{address}"));
     }
-    match config.ephemeral {
-        true => row("store", "memory (gone when the server stops)".into()),
-        false => row("store", format!("embedded, in {}", config.data_dir.display())),
+    match (&config.store, config.ephemeral) {
+        (_, true) => row("store", "memory (gone when the server stops)".into()),
+        (Some(store), false) => {
+            row("store", format!("{store}, with a copy in {}", service::copy_directory(config).display()));
+        }
+        (None, false) => row("store", format!("embedded, in {}", config.data_dir.display())),
     }
     let durability = match (config.ephemeral, config.durability) {
         (true, _) => "none",
+        (false, _) if config.store.is_some() => "strict (a write is answered when the store has it)",
         (false, Durability::Strict) => "strict (a write is answered when it is on disk)",
         (false, Durability::Relaxed) => "relaxed (a crash may lose the last moments)",
     };
@@ -302,7 +306,11 @@ fn json_line(config: &Config, addresses: &[SocketAddr], at: &Addresses) -> Strin
         "mongo_listen": at.documents.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "gremlin_listen": at.graphs.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
         "tls": match config.tls { TlsMode::Optional => "optional", TlsMode::Required => "required", TlsMode::Off => "off" },
-        "store": if config.ephemeral { "memory" } else { "embedded" },
+        "store": match (&config.store, config.ephemeral) {
+            (_, true) => "memory".to_owned(),
+            (Some(store), false) => store.to_string(),
+            (None, false) => "embedded".to_owned(),
+        },
         "data_dir": (!config.ephemeral).then(|| config.data_dir.display().to_string()),
         "durability": match config.durability { Durability::Strict => "strict", Durability::Relaxed => "relaxed" },
         "throttling": if config.throttling { "on" } else { "off" },

@@ -1,6 +1,6 @@
 //! Puts the parts together: store, engine, api. The only file here that knows them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -15,13 +15,15 @@ use orrery_api_nosql::{
 };
 use orrery_api_table::{TableConfig, TableKeys, TableService};
 use orrery_budget::MemoryPool;
+use orrery_cluster::{ClusterOptions, ClusterStore, FileLog, Log, PostgresLog};
 use orrery_engine::faults::Set;
 use orrery_engine::{Account, EngineConfig, SystemEnv};
 use orrery_storage::{EmbeddedOptions, EmbeddedStore, MemoryStore, Store};
 
 use crate::api::{Apis, Backend, SharedBackend};
+use crate::cluster_metrics;
 use crate::config::file;
-use crate::config::{Config, Keys, TlsMode};
+use crate::config::{Config, Keys, StoreAddress, TlsMode};
 use crate::hosts::Hosts;
 use crate::lengthy;
 use crate::memory;
@@ -51,9 +53,15 @@ pub struct Served {
 
 /// Opens the store and the account in it, and makes the apis that serve it.
 pub fn open(config: &Config) -> Result<Served> {
-    let store: Arc<dyn Store> = match config.ephemeral {
-        true => Arc::new(MemoryStore::default()),
-        false => Arc::new(open_directory(config)?),
+    let mut cluster = None;
+    let store: Arc<dyn Store> = match (&config.store, config.ephemeral) {
+        (_, true) => Arc::new(MemoryStore::default()),
+        (Some(address), false) => {
+            let store = Arc::new(open_cluster(config, address)?);
+            cluster = Some(store.clone());
+            store
+        }
+        (None, false) => Arc::new(open_directory(config)?),
     };
     let memory = MemoryPool::new(memory::requests_bytes(config));
     let engine_config = EngineConfig {
@@ -107,7 +115,7 @@ pub fn open(config: &Config) -> Result<Served> {
         tables: Apis::http(tables),
         graphs: Apis { http: graphs, streams: vec![websockets], portal: None },
         documents: Apis { http: documents, streams: vec![messages], portal: None },
-        backend: Arc::new(Opened { account, store, memory, limit_bytes }),
+        backend: Arc::new(Opened { account, store, cluster, memory, limit_bytes }),
     })
 }
 
@@ -121,11 +129,42 @@ fn graph_bytes(config: &Config) -> u64 {
     config.cache_size_bytes / 8
 }
 
+fn embedded_options(config: &Config) -> EmbeddedOptions {
+    let cache_bytes = config.cache_size_bytes - column_bytes(config) - graph_bytes(config);
+    EmbeddedOptions { cache_bytes, ..EmbeddedOptions::default() }
+}
+
+/// Where the copy of a store lies that is somewhere else.
+pub fn copy_directory(config: &Config) -> PathBuf {
+    config.data_dir.join("copy")
+}
+
+fn open_cluster(config: &Config, address: &StoreAddress) -> Result<ClusterStore> {
+    let directory = config.data_dir.display();
+    if config.data_dir.join("FORMAT").exists() {
+        anyhow::bail!(
+            "{directory} holds the data of a server without --store: name another --data-dir, and take the data over \
+             with `orrery export --all` there and `--import` here"
+        );
+    }
+    let log: Arc<dyn Log> = match address {
+        StoreAddress::Directory(path) => Arc::new(
+            FileLog::open(path).with_context(|| format!("cannot open the log in {}", path.display()))?,
+        ),
+        StoreAddress::Postgres(_) => Arc::new(
+            PostgresLog::open(address.whole()).with_context(|| format!("cannot open the store {address}"))?,
+        ),
+    };
+    let options = ClusterOptions { copy: embedded_options(config), ..ClusterOptions::default() };
+    ClusterStore::open(log, copy_directory(config), "orrery", options).with_context(|| {
+        let copy = copy_directory(config);
+        format!("cannot open the copy in {} (it may be removed: it is filled again)", copy.display())
+    })
+}
+
 fn open_directory(config: &Config) -> Result<EmbeddedStore> {
     let path = config.data_dir.as_path();
-    let cache_bytes = config.cache_size_bytes - column_bytes(config) - graph_bytes(config);
-    let options = EmbeddedOptions { cache_bytes, ..EmbeddedOptions::default() };
-    EmbeddedStore::open(path, options)
+    EmbeddedStore::open(path, embedded_options(config))
         .with_context(|| format!("cannot open the data directory {}", path.display()))
 }
 
@@ -222,6 +261,8 @@ fn mongo_config(config: &Config, memory: Arc<MemoryPool>) -> Result<MongoConfig>
 struct Opened {
     account: Arc<Account>,
     store: Arc<dyn Store>,
+    /// The same store, where it is one over a log.
+    cluster: Option<Arc<ClusterStore>>,
     memory: Arc<MemoryPool>,
     limit_bytes: u64,
 }
@@ -246,6 +287,9 @@ impl Backend for Opened {
         partition_metrics::render(text, &self.account.open_partition_figures(), with_names);
         partition_metrics::render_splits(text, &self.account.split_figures());
         partition_metrics::render_outages(text, &self.account.outage_figures());
+        if let Some(cluster) = &self.cluster {
+            cluster_metrics::render(text, &cluster.cluster_stats());
+        }
         partition_metrics::render_columns(text, self.account.column_bytes());
         partition_metrics::render_faults(text, &self.account.faults().counts());
     }

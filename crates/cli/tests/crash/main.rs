@@ -22,10 +22,11 @@ mod writer;
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use orrery_testkit::{ChangesetWriter, Client, CrashTest};
+use orrery_testkit::postgres::Postgres;
+use orrery_testkit::{ChangesetWriter, Client, CrashTest, TestServer};
 
 use check::Feeds;
 use writer::Writer;
@@ -35,15 +36,70 @@ const WRITERS: usize = 5;
 const TABLE: &str = "groups";
 const CHANGESET_WRITERS: u64 = 2;
 const ROUNDS_DEFAULT: u64 = 5;
+const ROUNDS_OVER_POSTGRES: u64 = 3;
 const ROUND_MS_MIN: u64 = 150;
 const ROUND_MS_MAX: u64 = 1200;
 
 #[test]
 fn a_killed_server_keeps_every_acknowledged_write() {
-    CrashTest::run("crash test", ROUNDS_DEFAULT, env!("CARGO_BIN_EXE_orrery"), run);
+    CrashTest::run("crash test", ROUNDS_DEFAULT, env!("CARGO_BIN_EXE_orrery"), |test| {
+        run(test, false, |round, server| match round % 5 {
+            0 => {
+                let ended = server.stop()?.success();
+                ensure!(ended, "a graceful stop ended with an error:\n{}", server.log());
+                Ok(())
+            }
+            _ => server.kill(),
+        })
+    });
 }
 
-fn run(test: &mut CrashTest) -> Result<String> {
+/// The same over a log in PostgreSQL, which is killed too, and sometimes the server's copy is lost.
+#[test]
+fn neither_a_killed_postgresql_nor_a_lost_copy_costs_an_acknowledged_write() {
+    let name = "crash test over PostgreSQL";
+    let Some(postgres) = Postgres::start(name) else { return };
+    let address = postgres.database("crash");
+    let arguments = ["--store", address.as_str()];
+    CrashTest::run_with(name, ROUNDS_OVER_POSTGRES, env!("CARGO_BIN_EXE_orrery"), &arguments, |test| {
+        run(test, true, |round, server| {
+            if round % 3 == 2 {
+                postgres.kill()?;
+                postgres.resume()?;
+                serves_again(server)?;
+            }
+            match round % 5 {
+                0 => ensure!(server.stop()?.success(), "ended with an error:\n{}", server.log()),
+                _ => server.kill()?,
+            }
+            if round % 3 == 0 {
+                std::fs::remove_dir_all(server.data_dir().join("copy"))?;
+            }
+            Ok(())
+        })
+    });
+}
+
+/// Waits until a server whose store was away reads items again, without having been restarted.
+fn serves_again(server: &TestServer) -> Result<()> {
+    let began = Instant::now();
+    let (docs, mut client) = (format!("{CONTAINER}/docs"), Client::new(server.address()));
+    loop {
+        let status = client.get(&docs, CONTAINER, "docs", &[])?.status;
+        if status == 200 {
+            return Ok(());
+        }
+        ensure!(status == 503, "an outage is answered with {status}");
+        ensure!(began.elapsed() < Duration::from_secs(30), "away for half a minute:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn run(
+    test: &mut CrashTest,
+    meets_outages: bool,
+    end: impl Fn(u64, &mut TestServer) -> Result<()>,
+) -> Result<String> {
     make_container(&mut Client::new(test.server.address()))?;
     let mut client = Client::new(test.server.address());
     ChangesetWriter::create_table(&mut client, TABLE, "25000")?;
@@ -51,25 +107,18 @@ fn run(test: &mut CrashTest) -> Result<String> {
         (0..WRITERS).map(|number| Writer::new(number, test.random.next_u64())).collect();
     let mut changesets: Vec<ChangesetWriter> = (0..CHANGESET_WRITERS)
         .map(|number| ChangesetWriter::new(TABLE, number, test.random.next_u64()))
+        .map(|writer| if meets_outages { writer.meeting_outages() } else { writer })
         .collect();
+    writers.iter_mut().for_each(|writer| writer.meets_outages = meets_outages);
     let mut feeds = Feeds::new(&mut Client::new(test.server.address()))?;
     for round in 1..=test.rounds {
-        let gracefully = round % 5 == 0;
-        let context = || format!("round {round}, after {}", if gracefully { "SIGTERM" } else { "SIGKILL" });
+        let context = || format!("round {round}");
         let duration = Duration::from_millis(ROUND_MS_MIN + test.random.below(ROUND_MS_MAX - ROUND_MS_MIN));
         let mut all: Vec<AnyWriter<'_>> = writers.iter_mut().map(AnyWriter::Items).collect();
         all.extend(changesets.iter_mut().map(AnyWriter::Changesets));
         test.round(&mut all, AnyWriter::write_until, |server| {
             std::thread::sleep(duration);
-            match gracefully {
-                true => ensure!(
-                    server.stop()?.success(),
-                    "a graceful stop ended with an error:\n{}",
-                    server.log()
-                ),
-                false => server.kill()?,
-            }
-            Ok(())
+            end(round, server)
         })
         .with_context(context)?;
         let mut client = Client::new(test.server.address());

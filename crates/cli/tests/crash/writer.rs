@@ -21,6 +21,8 @@ pub struct Writer {
     revision: u64,
     /// The operation whose answer did not come.
     pending: Option<BTreeMap<Key, After>>,
+    /// Whether an answer may say that the store is away. It is then taken for none.
+    pub meets_outages: bool,
     pub acknowledged: u64,
     pub refused: u64,
     pub in_flight: u64,
@@ -35,6 +37,7 @@ impl Writer {
             random: Random::new(seed),
             revision: 0,
             pending: None,
+            meets_outages: false,
             acknowledged: 0,
             refused: 0,
             in_flight: 0,
@@ -59,8 +62,8 @@ impl Writer {
         let step = self.step(partition, true);
         let expected = self.model.expect(&step, &BTreeMap::new());
         match self.send(client, &step) {
-            Ok(reply) => self.judge(&step, &expected, &reply),
-            Err(_) => {
+            Ok(reply) if !self.is_outage(&reply) => self.judge(&step, &expected, &reply),
+            _ => {
                 self.no_answer(
                     expected.ok().map(|after| BTreeMap::from([(step.key(), after)])).unwrap_or_default(),
                 );
@@ -113,7 +116,8 @@ impl Writer {
             ("x-ms-cosmos-batch-atomic", "True"),
         ];
         let body = format!("[{}]", operations.join(","));
-        let Ok(reply) = client.post(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers, &body) else {
+        let reply = client.post(&format!("{CONTAINER}/docs"), CONTAINER, "docs", &headers, &body);
+        let Some(reply) = reply.ok().filter(|reply| !self.is_outage(reply)) else {
             self.no_answer(if refusal.is_none() { view } else { BTreeMap::new() });
             return Ok(());
         };
@@ -233,6 +237,15 @@ impl Writer {
     pub fn next_revision(&mut self) -> u64 {
         self.revision += 1;
         self.revision
+    }
+
+    /// 503: nothing was written; 408: nobody knows. Of a batch its results may say so.
+    fn is_outage(&self, reply: &Reply) -> bool {
+        let results = reply.json().ok();
+        let results = results.as_ref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut statuses = results.iter().filter_map(|result| result["statusCode"].as_u64());
+        self.meets_outages
+            && ([503, 408].contains(&reply.status) || statuses.any(|status| [503, 408].contains(&status)))
     }
 
     fn no_answer(&mut self, plan: BTreeMap<Key, After>) {

@@ -25,6 +25,7 @@ pub fn defaults() -> Config {
         mongo_version: ServerVersion::default(),
         data_dir: default_data_dir(|name| std::env::var_os(name).map(PathBuf::from)),
         ephemeral: false,
+        store: None,
         import: None,
         export_on_exit: None,
         keys: Keys {

@@ -16,6 +16,7 @@ mod api_listen;
 mod defaults;
 pub mod file;
 pub mod settings;
+mod store_address;
 pub mod values;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use std::time::Duration;
 pub use api_listen::ApiListen;
 pub use defaults::defaults;
 pub use settings::{SETTINGS, Setting};
+pub use store_address::StoreAddress;
 
 use orrery_api_gremlin::Results;
 use orrery_api_mongo::{AuthMode, ServerVersion};
@@ -54,6 +56,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// In memory; gone when the process ends.
     pub ephemeral: bool,
+    /// The log that holds everything, of which the data directory has a copy; without one that directory is all.
+    pub store: Option<StoreAddress>,
     /// A dump of an account to begin with.
     pub import: Option<PathBuf>,
     /// Where to leave a dump at the end.
@@ -223,6 +227,7 @@ pub fn resolve(flags: &Given, environment: &Given, file: &Given) -> Result<Confi
         sources.insert(setting.name, source);
     }
     settle_data_place(&mut config, &sources)?;
+    settle_store(&mut config, &sources)?;
     if !sources.contains_key("cache-size") {
         config.cache_size_bytes = memory::cache_default_bytes(config.memory_limit_bytes);
     }
@@ -245,6 +250,22 @@ pub fn from_environment(variables: impl Iterator<Item = (String, String)>) -> (G
     }
     unknown.sort();
     (given, unknown)
+}
+
+/// `--ephemeral` and `--store` exclude each other as well.
+fn settle_store(config: &mut Config, sources: &BTreeMap<&str, Source>) -> Result<(), ConfigError> {
+    if !config.ephemeral || config.store.is_none() {
+        return Ok(());
+    }
+    if sources.get("store") == sources.get("ephemeral") {
+        let text = "--ephemeral keeps everything in memory and --store names what keeps it: give one of them";
+        return Err(ConfigError(text.into()));
+    }
+    config.ephemeral = sources.get("ephemeral") > sources.get("store");
+    if config.ephemeral {
+        config.store = None;
+    }
+    Ok(())
 }
 
 /// `--ephemeral` and `--data-dir` exclude each other; given in different places, the stronger place wins.

@@ -10,8 +10,12 @@ use orrery_api_nosql::CrossPartition;
 use orrery_api_table::DialectChoice;
 use orrery_engine::{ConsistencyLevel, Durability};
 
-use super::values::{address, choice, duration, host_name, key, number, size_bytes, switch};
-use super::{ApiListen, Config, ENVIRONMENT_PREFIX, LogFormat, LogRequests, PortalMode, Source, TlsMode};
+use super::values::{
+    address, choice, duration, host_name, key, last, log_filter, number, put, size_bytes, switch,
+};
+use super::{
+    ApiListen, Config, ENVIRONMENT_PREFIX, LogFormat, LogRequests, PortalMode, Source, StoreAddress, TlsMode,
+};
 
 pub struct Setting {
     /// As in `--name` and in the file.
@@ -139,6 +143,15 @@ pub const SETTINGS: &[Setting] = &[
         group: PLACE,
         help: "Keep everything in memory and nothing on disk; gone when the server stops",
         set: |config, texts| put(&mut config.ephemeral, switch(last(texts)?)),
+    },
+    Setting {
+        name: "store",
+        value: "ADDRESS",
+        default: "",
+        repeats: false,
+        group: PLACE,
+        help: "What holds everything, while --data-dir is a copy that may be lost: postgres://USER:PASSWORD@HOST,HOST/DATABASE?sslmode=verify-full (or PGPASSWORD), or file:DIR",
+        set: |config, texts| put(&mut config.store, StoreAddress::parse(last(texts)?).map(Some)),
     },
     Setting {
         name: "import",
@@ -645,12 +658,7 @@ pub const SETTINGS: &[Setting] = &[
         repeats: false,
         group: LOG,
         help: "error, warn, info, debug or trace; with exceptions per module: info,orrery_storage=debug",
-        set: |config, texts| {
-            let text = last(texts)?;
-            text.parse::<tracing_subscriber::filter::Targets>()
-                .map_err(|_| format!("`{text}` is not allowed; allowed: error, warn, info, debug, trace, and module=level after a comma"))?;
-            put(&mut config.log.level, Ok(text.to_owned()))
-        },
+        set: |config, texts| put(&mut config.log.level, log_filter(last(texts)?)),
     },
     Setting {
         name: "log-requests",
@@ -684,15 +692,6 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
 ];
-
-fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *field = value?;
-    Ok(())
-}
-
-fn last(texts: &[String]) -> Result<&str, String> {
-    texts.last().map(String::as_str).ok_or_else(|| "a value is missing".into())
-}
 
 fn tls_files(config: &mut Config) -> &mut (PathBuf, PathBuf) {
     config.tls_files.get_or_insert_default()

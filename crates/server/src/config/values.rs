@@ -111,6 +111,27 @@ pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
     })
 }
 
+/// Where every setting puts what it was given.
+pub fn put<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *field = value?;
+    Ok(())
+}
+
+/// Of several texts the last counts, where one is wanted.
+pub fn last(texts: &[String]) -> Result<&str, String> {
+    texts.last().map(String::as_str).ok_or_else(|| "a value is missing".into())
+}
+
+/// `info`, `info,orrery_storage=debug`: kept as it is once it is known to make sense.
+pub fn log_filter(text: &str) -> Result<String, String> {
+    match text.parse::<tracing_subscriber::filter::Targets>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!(
+            "`{text}` is not allowed; allowed: error, warn, info, debug, trace, and module=level after a comma"
+        )),
+    }
+}
+
 /// The name among `known` that a mistyped `text` most likely meant.
 pub fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const TYPOS_MAX: usize = 3;
