@@ -58,7 +58,10 @@ fn run(space: &dyn Space, in_flight: u64, commits: u64) {
             receiver.recv().expect("answered");
         }
         let sender = sender.clone();
-        let done = move |result: Result<(), _>| sender.send(result.expect("commits")).expect("awaited");
+        let done = move |result: Result<(), _>| {
+            result.expect("commits");
+            sender.send(()).expect("awaited");
+        };
         space.submit(insert(number), Durability::Strict, Box::new(done));
     }
     (0..in_flight.min(commits)).for_each(|_| receiver.recv().expect("answered"));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use orrery_storage::doubles::Mirror;
@@ -24,8 +25,20 @@ fn open_at(path: &Path, options: ClusterOptions) -> ClusterStore {
     open_over(Arc::new(log), &path.join("copy"), options)
 }
 
+/// Opens it. Where the last handle of the store before was dropped by a callback, on one of its own threads, its copy
+/// is free a moment later.
 fn open_over(log: Arc<dyn Log>, copy: &Path, options: ClusterOptions) -> ClusterStore {
-    ClusterStore::open(log, copy, "test", options).expect("the store opens")
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match ClusterStore::open(log.clone(), copy, "test", options.clone()) {
+            Err(StoreError::Refused(error))
+                if error.to_string().contains("in use") && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened.expect("the store opens"),
+        }
+    }
 }
 
 fn put(space: &dyn Space, key: &str, value: &str) -> Result<(), StoreError> {
