@@ -217,9 +217,12 @@ fn crash(context: &Context) -> Result<Outcome> {
     let (profile, _) = context.profile();
     // The tests themselves stay debug builds, which the step before has made; what they kill is the real thing.
     let mut figures = Vec::new();
-    for (test, rounds) in
-        [("crash", CRASH_ROUNDS), ("split_crash", SPLIT_CRASH_ROUNDS), ("graph_crash", SPLIT_CRASH_ROUNDS)]
-    {
+    for (test, rounds) in [
+        ("crash", CRASH_ROUNDS),
+        ("split_crash", SPLIT_CRASH_ROUNDS),
+        ("graph_crash", SPLIT_CRASH_ROUNDS),
+        ("mongo_crash", SPLIT_CRASH_ROUNDS),
+    ] {
         let log = Task::cargo(context, &["test", "--package", "orrery", "--test", test, "--", "--nocapture"])
             .env("ORRERY_CRASH_ROUNDS", rounds)
             .env("ORRERY_CRASH_BINARY", context.target.join(profile).join("orrery"))

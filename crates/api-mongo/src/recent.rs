@@ -27,8 +27,8 @@ struct Kept {
     changes: VecDeque<CollectionChange>,
 }
 
-/// A database, a container and a commit.
-type Place = (u32, u32, u64);
+/// A database, a container, a range and a commit.
+type Place = (u32, u32, u32, u64);
 
 /// What is known of a write.
 #[derive(Clone, Copy)]
@@ -75,10 +75,10 @@ impl Recent {
         }
     }
 
-    /// What is known of a write, and whether more may be known in a moment.
-    pub fn written(&self, place: Place) -> (Option<Written>, bool) {
+    /// What is known of a write that was made in one of these places, and whether more may be known in a moment.
+    pub fn written(&self, mut places: impl Iterator<Item = Place>) -> (Option<Written>, bool) {
         let kept = self.0.lock();
-        (kept.writes.get(&place).copied(), kept.begun > 0)
+        (places.find_map(|place| kept.writes.get(&place).copied()), kept.begun > 0)
     }
 
     pub fn changed(
@@ -125,12 +125,14 @@ mod tests {
     fn writes_keep_their_order_and_what_they_were() {
         let recent = Recent::default();
         recent.begin();
-        assert!(recent.written((1, 1, 1)).0.is_none());
-        assert!(recent.written((1, 1, 1)).1);
-        recent.end([((1, 1, 1), false), ((1, 2, 7), true)]);
+        let written = |range, lsn| recent.written([(1, 1, range, lsn)].into_iter());
+        assert!(written(0, 1).0.is_none());
+        assert!(written(0, 1).1);
+        recent.end([((1, 1, 0, 1), false), ((1, 1, 3, 7), true)]);
         recent.changed("db", "c", "create", Document::new(), 5);
-        let (first, later) = recent.written((1, 1, 1));
-        let (second, _) = recent.written((1, 2, 7));
+        let (first, later) = written(0, 1);
+        // Of several places in which it may have been made, it was made in one.
+        let (second, _) = recent.written([(1, 1, 0, 7), (1, 1, 3, 7)].into_iter());
         assert!(!later && !first.unwrap().whole && second.unwrap().whole);
         assert!(first.unwrap().order < second.unwrap().order);
         assert_eq!(recent.changes_after(0).len(), 1);
@@ -140,8 +142,9 @@ mod tests {
     #[test]
     fn old_writes_are_forgotten() {
         let recent = Recent::default();
-        recent.end((0..WRITES_MAX as u64 + 1).map(|lsn| ((1, 1, lsn), false)));
-        assert!(recent.written((1, 1, 0)).0.is_none());
-        assert!(recent.written((1, 1, 1)).0.is_some());
+        recent.end((0..WRITES_MAX as u64 + 1).map(|lsn| ((1, 1, 0, lsn), false)));
+        let written = |lsn| recent.written([(1, 1, 0, lsn)].into_iter()).0;
+        assert!(written(0).is_none());
+        assert!(written(1).is_some());
     }
 }

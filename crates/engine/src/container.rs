@@ -325,7 +325,7 @@ impl Container {
     }
 
     /// Where a full key lies in the hash space.
-    fn effective(&self, key: &PartitionKey) -> Result<Epk> {
+    pub fn effective(&self, key: &PartitionKey) -> Result<Epk> {
         let version = self.core.version.load();
         let definition = &version.definition.partition_key;
         // A container without a key of its own takes items under `[]`; everywhere else a key is complete.

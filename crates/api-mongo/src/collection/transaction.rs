@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use orrery_engine::{BATCH_OPERATIONS_MAX, Container, Kind, Operation, Write, block_on};
+use orrery_engine::{BATCH_OPERATIONS_MAX, Container, Kind, Operation, Position, Write, block_on};
 use orrery_model::PartitionKey;
 use orrery_mongo::{Error, Result, error::code};
 
@@ -125,8 +125,9 @@ impl Transaction {
         }
         let written = block_on(container.write_batch(&key, operations));
         if watched {
-            let place = |lsn: u64| (container.database().number, container.number(), lsn);
-            scope.core.recent.end(written.iter().map(|reply| (place(reply.at.lsn), false)));
+            let place =
+                |at: &Position| (container.database().number, container.number(), at.range_id, at.lsn);
+            scope.core.recent.end(written.iter().map(|reply| (place(&reply.at), false)));
         }
         let reply = written.map_err(of_engine)?;
         scope.spent.add(reply.charge_ru);

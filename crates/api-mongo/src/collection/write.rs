@@ -71,7 +71,7 @@ impl Collection {
         let watched = self.begin(scope);
         let written = block_on(self.container.write_item(key, write));
         if watched {
-            self.end(scope, written.iter().map(|reply| (reply.at.item_lsn, whole)));
+            self.end(scope, written.iter().map(|reply| ((reply.at.range_id, reply.at.item_lsn), whole)));
         }
         match written {
             Ok(reply) => {
@@ -118,7 +118,7 @@ impl Collection {
                     Ok(reply) => {
                         scope.spent.add(reply.charge_ru);
                         if watched {
-                            commits.push((reply.at.item_lsn, false));
+                            commits.push(((reply.at.range_id, reply.at.item_lsn), false));
                         }
                         Ok(())
                     }
@@ -180,9 +180,10 @@ impl Collection {
     }
 
     /// They have ended with these commits, of which some replaced whole documents.
-    fn end(&self, scope: &Scope, commits: impl IntoIterator<Item = (u64, bool)>) {
+    fn end(&self, scope: &Scope, commits: impl IntoIterator<Item = ((u32, u64), bool)>) {
         let (database, container) = (self.container.database().number, self.container.number());
-        scope.core.recent.end(commits.into_iter().map(|(lsn, whole)| ((database, container, lsn), whole)));
+        let place = |(range, lsn): (u32, u64)| (database, container, range, lsn);
+        scope.core.recent.end(commits.into_iter().map(|(commit, whole)| (place(commit), whole)));
     }
 
     /// Inserts items; the results are in their order, and stop at the first failure if that is asked for.
@@ -217,7 +218,7 @@ impl Collection {
             let watched = self.begin(scope);
             let written = block_on(self.container.write_bulk(range, operations, !ordered));
             if watched {
-                self.end(scope, written.iter().map(|reply| (reply.at.lsn, false)));
+                self.end(scope, written.iter().map(|reply| ((reply.at.range_id, reply.at.lsn), false)));
             }
             match written {
                 Ok(reply) => {

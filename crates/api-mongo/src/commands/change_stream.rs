@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use orrery_engine::{
     ChangeFeedFailure, ChangeKind, ChangeMode, ChangePositions, ChangeStart, ChangesFrom, Container,
-    ContainerDefinition, FeedChange, ItemVersion, KeyKinds, PageRequest, Scope as Reach, block_on,
+    ContainerDefinition, FeedChange, ItemVersion, KeyKinds, PageRequest, RangeInfo, Scope as Reach, block_on,
 };
 use orrery_mongo::pipeline::{Env, ListRows, Pipeline, Row};
 use orrery_mongo::{Bson, Context, Document, Error, Result, ValueRef, codec, doc, error::code, order};
@@ -20,6 +20,7 @@ use super::collections::Store;
 use super::cursor::{self, Opening};
 use super::databases::uuid_of;
 use super::difference::difference;
+use super::lineage;
 use super::resume_token::Positions;
 use super::{Call, options};
 use crate::catalog::{collection_name, watched_policy};
@@ -256,7 +257,7 @@ impl Stream {
                     false if self.since_s.is_some() => {
                         container.ranges().iter().map(|range| (range.id, (0, 0))).collect()
                     }
-                    false => positions_now(&container),
+                    false => lineage::now(&container),
                 };
                 self.positions.0.insert(key, ranges);
             }
@@ -301,9 +302,14 @@ impl Stream {
                 continue;
             }
             for range in container.ranges() {
-                let mut read = self.read(key, range.id, &container, &database, &name)?;
+                let mut read = self.read(key, &range, &container, &database, &name)?;
+                // Changes of a range are told in the order of its commits, whatever is known of their writes.
+                let mut least = (0, 0);
                 for change in &mut read {
-                    change.written = self.written((key.0, key.1, change.version.lsn));
+                    change.written = self.written(&range, change);
+                    let order = change.written.map_or(0, |written| written.order);
+                    change.place = least.max((change.version.ts, order));
+                    least = change.place;
                 }
                 found.extend(read.into_iter().map(|change| Told::Version(Box::new(change))));
             }
@@ -324,41 +330,35 @@ impl Stream {
                 Told::Collection(change) => self.tell_collection(change)?,
             }
         }
+        for (key, (_, _, container)) in &self.known {
+            if let Some(places) = self.positions.0.get_mut(key) {
+                lineage::forget_what_is_behind(container, places);
+            }
+        }
         for (database, name) in gone {
             self.dropped(&database, &name)?;
         }
         Ok(())
     }
 
+    /// The next changes of a range that were not told yet.
     fn read(
         &mut self,
         key: (u32, u32),
-        range: u32,
+        range: &RangeInfo,
         container: &Arc<Container>,
         database: &str,
         name: &str,
     ) -> Result<Vec<Change>> {
         let places = self.positions.0.entry(key).or_default();
-        let list: Vec<(u32, u64)> = places.iter().map(|(range, (lsn, _))| (*range, *lsn)).collect();
-        let (after, told) = places.get(&range).copied().unwrap_or_else(|| {
-            // A range that came from others begins where they were.
-            let parents = container
-                .ranges()
-                .into_iter()
-                .find(|info| info.id == range)
-                .map(|info| info.parents)
-                .unwrap_or_default();
-            let inherited =
-                list.iter().filter(|(known, _)| parents.contains(known)).map(|(_, lsn)| *lsn).min();
-            (inherited.unwrap_or(0), 0)
-        });
+        let (after, told) = lineage::begins(places, range);
         let start = ChangeStart {
-            positions: ChangePositions::Each(vec![(range, after)]),
+            positions: ChangePositions::Each(vec![(range.id, after)]),
             otherwise: ChangesFrom::Now,
         };
         let page = PageRequest::new(PAGE_CHANGES);
         let read = block_on(container.read_change_feed(
-            &Reach::Range(range),
+            &Reach::Range(range.id),
             &start,
             ChangeMode::AllVersions,
             &page,
@@ -384,44 +384,53 @@ impl Stream {
                 ));
             }
         };
+        let versions = read.changes.into_iter().filter_map(|change| match change {
+            FeedChange::Version(version) => Some(version),
+            FeedChange::Latest(_) => None,
+        });
+        let mut versions = versions.peekable();
         let mut changes = Vec::new();
         let mut in_commit: (u64, u32) = (0, 0);
-        for change in read.changes {
-            let FeedChange::Version(version) = change else { continue };
-            in_commit =
-                if in_commit.0 == version.lsn { (version.lsn, in_commit.1 + 1) } else { (version.lsn, 1) };
+        while let Some(version) = versions.next() {
+            let lsn = version.lsn;
+            in_commit = if in_commit.0 == lsn { (lsn, in_commit.1 + 1) } else { (lsn, 1) };
             // Of the commit after the position some may have been told.
-            if version.lsn == after + 1 && in_commit.1 <= told {
+            if lsn == after + 1 && in_commit.1 <= told
+                || lineage::was_told(container, places, range, &version)
+            {
                 continue;
             }
+            let goes_on = versions.peek().is_some_and(|next| next.lsn == lsn);
             changes.push(Change {
                 key,
-                range,
+                range: range.id,
                 database: database.to_owned(),
                 name: name.to_owned(),
                 container: container.clone(),
-                at: (version.lsn.saturating_sub(1), in_commit.1),
+                at: if goes_on { (lsn.saturating_sub(1), in_commit.1) } else { (lsn, 0) },
                 written: None,
-                version: *Box::new(version),
+                place: (0, 0),
+                version,
             });
         }
+        // What is told moves the position on by itself, event by event: a token knows of no change that comes later.
         if changes.is_empty()
             && let Some((_, lsn)) = read.positions.first()
-            && *lsn > after
+            && (*lsn > after || !places.contains_key(&range.id))
         {
-            places.insert(range, (*lsn, 0));
-        }
-        // What is told moves the position on by itself, and the next page begins behind the last.
-        if let Some(last) = changes.last() {
-            places.insert(range, (last.version.lsn, 0));
+            places.insert(range.id, (*lsn.max(&after), 0));
         }
         Ok(changes)
     }
 
     /// What is known of a write. Whoever has just made it is given a moment to say so.
-    fn written(&mut self, place: (u32, u32, u64)) -> Option<Written> {
+    fn written(&mut self, range: &RangeInfo, change: &Change) -> Option<Written> {
+        let (database, container) = change.key;
+        let lsn = change.version.lsn;
+        let origins = lineage::origins(&change.container, range, &change.version);
         loop {
-            match self.core.recent.written(place) {
+            let places = origins.iter().map(|origin| (database, container, *origin, lsn));
+            match self.core.recent.written(places) {
                 (None, true) if self.moments > 0 => {
                     self.moments -= 1;
                     std::thread::sleep(Duration::from_millis(1));
@@ -445,15 +454,12 @@ impl Stream {
     }
 
     fn tell(&mut self, change: Change) -> Result<()> {
+        self.positions.0.entry(change.key).or_default().insert(change.range, change.at);
         if self.since_s.is_some_and(|since| change.version.ts < since) {
             return Ok(());
         }
-        let Change { key, range, at, .. } = &change;
-        let (key, range, at) = (*key, *range, *at);
         let Some(mut event) = self.event(change)? else { return Ok(()) };
-        let mut positions = self.positions.clone();
-        positions.0.entry(key).or_default().insert(range, at);
-        let token = positions.token();
+        let token = self.positions.token();
         event.push_front("_id", token.clone());
         self.through_stages(event, token)
     }
@@ -619,7 +625,7 @@ enum Told {
 impl Told {
     fn place(&self) -> (u32, u64) {
         match self {
-            Told::Version(change) => (change.version.ts, change.written.map_or(0, |written| written.order)),
+            Told::Version(change) => change.place,
             Told::Collection(change) => (change.seconds, change.order),
         }
     }
@@ -635,12 +641,9 @@ struct Change {
     /// The position behind it: the commit before its own, and how many of its own are told.
     at: (u64, u32),
     written: Option<Written>,
+    /// Second, and order within it.
+    place: (u32, u64),
     version: ItemVersion,
-}
-
-fn positions_now(container: &Container) -> BTreeMap<u32, (u64, u32)> {
-    let place = |range: u32| container.position_for(range, &[]).map(|position| position.lsn).unwrap_or(0);
-    container.ranges().iter().map(|range| (range.id, (place(range.id), 0))).collect()
 }
 
 impl Tail for Stream {
@@ -680,7 +683,7 @@ pub fn tokens(call: &Call<'_>) -> Result<Document> {
     };
     let collection = call.collection(name)?.ok_or_else(missing)?;
     let container = &collection.container;
-    let now = positions_now(container);
+    let now = lineage::now(container);
     let tokens = now.iter().map(|(range, place)| {
         let mut positions = Positions::default();
         positions

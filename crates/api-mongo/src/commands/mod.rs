@@ -24,6 +24,7 @@ mod hidden;
 mod index_policy;
 mod indexes;
 pub(crate) mod insert;
+mod lineage;
 pub(crate) mod options;
 mod resume_token;
 mod run;
