@@ -4,6 +4,7 @@ import advice from "./advice.mjs";
 import apis from "./apis.mjs";
 import mongo from "./mongo.mjs";
 import depth from "./depth.mjs";
+import imports from "./imports.mjs";
 import modules from "./modules.mjs";
 import { fill, put, read, send, start, stopAll } from "./server.mjs";
 
@@ -382,6 +383,7 @@ modules(test);
 apis(test, server);
 mongo(test, server);
 depth(test, server);
+imports(test, server);
 advice(test, server);
 
 const PAGES = { home: "#/", new: "#/new", database: "#/d/many", items: "#/c/many/rows/items", query: "#/c/many/rows/query", partitions: "#/c/many/rows/partitions", settings: "#/c/many/rows/settings", scripts: "#/c/many/rows/scripts", changes: "#/c/many/rows/changes", graph: "#/c/graphs/planets/graph", advisor: "#/c/many/rows/advisor", entities: "#/c/TablesDB/people/items", access: "#/d/tokens/users", "table-query": "#/c/TablesDB/people/query", documents: "#/c/mongo/orders/items", "mongo-query": "#/c/mongo/orders/query", activity: "#/activity", faults: "#/faults" };

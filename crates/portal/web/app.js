@@ -52,7 +52,7 @@ async function leave() {
 
 function SignIn() {
   const [text, setText] = useState("");
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
   if (!globalThis.crypto?.subtle) {
     const secure = `https://${location.host}/_explorer/`;
@@ -61,7 +61,7 @@ function SignIn() {
       <p><a class="button primary" href=${secure}>Open it with https</a></p>
       <p class="muted">The certificate is the server's own unless you gave it one: <a href="/_explorer/emulator.pem">emulator.pem</a>.</p></main>`;
   }
-  const submit = async (/** @type {Event} */ event) => {
+  const submit = async (event) => {
     event.preventDefault();
     setBusy(true);
     setError(null);
@@ -80,7 +80,7 @@ function SignIn() {
   return html`<main class="signin"><form onSubmit=${submit}>
     <img src=${new URL("icon.svg", import.meta.url).pathname} alt="" width="48" height="48" /><h1>Sign in to Orrery</h1>
     <${Field} label="Account key" hint="One of the server's keys: --key, or --readonly-key to look without changing. It stays in this tab and cannot be read back.">
-      ${(/** @type {string} */ id) => html`<input id=${id} type="password" autocomplete="off" spellcheck="false" required autofocus value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />`}
+      ${(id) => html`<input id=${id} type="password" autocomplete="off" spellcheck="false" required autofocus value=${text} onInput=${(event) => setText(event.target.value)} />`}
     </${Field}>
     <${ErrorBox} error=${error} title="Not signed in" />
     <button class="primary" disabled=${busy}>${busy ? "Signing in…" : "Sign in"}</button>
@@ -173,7 +173,7 @@ function FaultBar() {
 }
 
 function Shell() {
-  return html`<a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to the page</a>
+  return html`<a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>Skip to the page</a>
     <${TopBar} />
     ${unreachable.value && html`<div class="banner" role="alert">The server does not answer. Nothing that you typed is lost. <button onClick=${() => loadTree()}>Try again</button></div>`}
     <${FaultBar} />

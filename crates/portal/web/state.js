@@ -2,7 +2,7 @@
 import { signal, computed } from "./vendor/preact.js";
 import * as client from "./api/client.js";
 
-const meta = (/** @type {string} */ name) => /** @type {HTMLMetaElement | null} */ (document.querySelector(`meta[name="${name}"]`))?.content ?? "";
+const meta = (name) => /** @type {HTMLMetaElement | null} */ (document.querySelector(`meta[name="${name}"]`))?.content ?? "";
 export const nonce = meta("csp-nonce");
 export const version = meta("orrery-version");
 export const wellKnownKey = meta("orrery-key") === "well-known";
@@ -55,7 +55,7 @@ export async function loadTree() {
 
 /** The definition of a container, as the tree has it. @param {string} db @param {string} coll */
 export const definitionOf = (db, coll) =>
-  databases.value?.find((one) => one.id === db)?.containers?.find((/** @type {any} */ one) => one.id === coll) ?? null;
+  databases.value?.find((one) => one.id === db)?.containers?.find((one) => one.id === coll) ?? null;
 
 // ---- how it looks -------------------------------------------------------------------------------------------------------------
 

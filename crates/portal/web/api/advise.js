@@ -24,8 +24,8 @@ export function linesOfTab(db, coll) {
       // Cut, because it was long.
     }
   }
-  return kept(`orrery-query:${db}/${coll}:history`, []).filter((/** @type {any} */ one) => (one.language ?? "sql") === "sql")
-    .map((/** @type {any} */ one) => one.text ?? one).map((/** @type {string} */ text) => ({ operation: "query_items", body: { query: text }, charge: charges.get(text) || QUERY_RU, partitionKey: null }));
+  return kept(`orrery-query:${db}/${coll}:history`, []).filter((one) => (one.language ?? "sql") === "sql")
+    .map((one) => one.text ?? one).map((text) => ({ operation: "query_items", body: { query: text }, charge: charges.get(text) || QUERY_RU, partitionKey: null }));
 }
 
 /** The lines of a recording that are about a container. @param {string} text @param {string} db @param {string} coll */
@@ -42,7 +42,7 @@ export function linesOfRecording(text, db, coll) {
 
 /** @param {Uint8Array} bytes FNV-1a, 32 bits */
 const hash = (bytes) => bytes.reduce((sum, byte) => Math.imul(sum ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
-const text = (/** @type {unknown} */ value) => (value === undefined ? "" : typeof value === "string" ? value : write(value, 0));
+const text = (value) => (value === undefined ? "" : typeof value === "string" ? value : write(value, 0));
 
 /** The paths of the key that a candidate makes. @param {{shape: string, paths: string[]}} candidate */
 export const pathsOf = ({ shape, paths }) => (shape === "suffix" ? [`/${KEY}`] : paths);

@@ -30,7 +30,7 @@ function sentence(message) {
   try {
     const inner = JSON.parse(message.replace(/^[^{]*/, ""));
     const errors = inner.errors ?? inner.Errors ?? [];
-    return errors.map((/** @type {any} */ one) => (typeof one === "string" ? one : one.message)).join("\n") || message;
+    return errors.map((one) => (typeof one === "string" ? one : one.message)).join("\n") || message;
   } catch {
     return message;
   }
@@ -136,7 +136,7 @@ export async function list(path, name, options = {}) {
 }
 
 /** One page of a query over the items of a container. */
-export function query(/** @type {string} */ db, /** @type {string} */ coll, /** @type {string} */ text, /** @type {any} */ { parameters = [], continuation = "", count = 100, signal = undefined, headers = {}, quiet = false } = {}) {
+export function query(db, coll, text, /** @type {any} */ { parameters = [], continuation = "", count = 100, signal = undefined, headers = {}, quiet = false } = {}) {
   return send("POST", ["dbs", db, "colls", coll, "docs"], {
     signal,
     quiet,

@@ -33,7 +33,7 @@ function mongo(paths, sample, coll) {
 
 /** @param {any[]} sample @returns {[string, string][]} */
 function gremlin(sample) {
-  const quoted = (/** @type {string} */ text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+  const quoted = (text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
   const label = sample.find((one) => typeof one?.label === "string" && !one._isEdge)?.label ?? "person";
   const edge = sample.find((one) => one?._isEdge)?.label ?? "knows";
   return [["Count the vertices", "g.V().count()"], ["Vertices by label", "g.V().groupCount().by(label)"], [`All ${label}`, `g.V().hasLabel(${quoted(label)})`], [`Along ${edge}`, `g.V().hasLabel(${quoted(label)}).limit(10).outE(${quoted(edge)}).inV().path()`],
@@ -43,7 +43,7 @@ function gremlin(sample) {
 /** @param {any[]} sample @returns {[string, string][]} */
 function filters(sample) {
   const one = sample[0] ?? {};
-  const quoted = (/** @type {unknown} */ text) => `'${String(text ?? "").replaceAll("'", "''")}'`;
+  const quoted = (text) => `'${String(text ?? "").replaceAll("'", "''")}'`;
   const number = Object.entries(one).find(([, value]) => value && typeof value === "object" && (value.$t === 16 || value.$t === 1));
   return [["One partition", `PartitionKey eq ${quoted(one.$pk)}`], ["One entity", `PartitionKey eq ${quoted(one.$pk)} and RowKey eq ${quoted(one.$id)}`], ["Row keys from here on", `RowKey ge ${quoted(one.$id)}`],
     ...(number ? [/** @type {[string, string]} */ ([`By ${number[0]}`, `${number[0]} ge ${JSON.stringify(number[1].$v)}`])] : []), ["The last hour", `Timestamp ge datetime'${new Date(Date.now() - 3_600_000).toISOString()}'`]];

@@ -25,19 +25,12 @@ export function parseCsv(text) {
   return rows;
 }
 
-/** A CSV cell as a value: numbers and booleans where they look like it and keep all digits. @param {string} text */
-function valueOf(text) {
-  if (text === "true" || text === "false") return text === "true";
-  if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) return parse(text);
-  return text;
-}
-
-/** The items of a file. Throws with the line of what is wrong. @param {string} name @param {string} text */
+/** The rows of a file: values, or of CSV maps of texts. Throws with the line of what is wrong. @param {string} name @param {string} text */
 export function itemsOf(name, text) {
   const trimmed = text.trimStart();
   if (/\.csv$/i.test(name)) {
     const [head = [], ...rows] = parseCsv(text.replace(/^\ufeff/, ""));
-    return rows.map((row) => Object.fromEntries(head.map((column, n) => [column, row[n] ?? ""]).filter(([, value]) => value !== "").map(([column, value]) => [column, column === "id" ? value : valueOf(value)])));
+    return rows.map((row) => new Map(head.map((column, n) => [column, row[n] ?? ""])));
   }
   if (trimmed.startsWith("[")) return parse(text);
   try {
@@ -55,7 +48,7 @@ export function itemsOf(name, text) {
 
 /** Rows as CSV. Cells that a spreadsheet would run as formulas get an apostrophe if asked. @param {any[]} rows @param {{name: string, of: (row: any) => unknown}[]} columns */
 export function toCsv(rows, columns, guard = true, header = true) {
-  const quote = (/** @type {unknown} */ value) => {
+  const quote = (value) => {
     let text = cell(value);
     if (guard && typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

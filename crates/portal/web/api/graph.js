@@ -29,7 +29,7 @@ export class Picture {
   add(answer, by = "") {
     const found = elementsIn(answer);
     const near = this.nodes.get(by);
-    const put = (/** @type {string} */ id, /** @type {string} */ label, /** @type {any} */ properties) => {
+    const put = (id, label, properties) => {
       const there = this.nodes.get(id);
       if (there) {
         if (properties) Object.assign(there, { label, properties, ghost: false });

@@ -100,7 +100,7 @@ export async function traverse(db, coll, gremlin, { bindings = {}, signal, onSom
   const began = performance.now();
   /** @type {any[]} */
   const rows = [];
-  const finish = (/** @type {number} */ status, /** @type {number} */ charge) => {
+  const finish = (status, charge) => {
     const ms = performance.now() - began;
     if (!quiet || status >= 400) note({ method: "GREMLIN", url: `/dbs/${encodeURIComponent(db)}/colls/${encodeURIComponent(coll)}`, status, charge, ms, headers: {}, body: gremlin });
     return ms;

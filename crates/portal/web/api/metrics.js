@@ -13,7 +13,7 @@ export function parseMetrics(text) {
 }
 
 /** The sum of a metric over all of its labels that fit. */
-export const sum = (/** @type {any[]} */ all, /** @type {string} */ name, fits = (/** @type {any} */ labels) => true) =>
+export const sum = (all, name, fits = (labels) => true) =>
   all.filter((one) => one.name === name && fits(one.labels)).reduce((total, one) => total + one.value, 0);
 
 /** A quantile of a histogram's buckets, in their unit; NaN without observations. @param {Map<number, number>} buckets @param {number} q */

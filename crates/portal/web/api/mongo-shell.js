@@ -111,7 +111,7 @@ function follow(command, method, value, second) {
 function built(method, given, coll) {
   const [first = {}, second = {}, third = {}] = given;
   const many = method.endsWith("Many");
-  const put = (/** @type {boolean} */ multi) => ({ update: coll, updates: [{ q: first, u: second, multi, ...third }] });
+  const put = (multi) => ({ update: coll, updates: [{ q: first, u: second, multi, ...third }] });
   switch (method) {
     case "find": return { find: coll, filter: first, ...(given[1] && { projection: second }), batchSize: BATCH, ...third };
     case "findOne": return { find: coll, filter: first, ...(given[1] && { projection: second }), limit: 1, singleBatch: true };
@@ -154,7 +154,7 @@ export function wish(command, stages, statement) {
   if (!scans && !sorts) return null;
   const filter = command.filter ?? command.query ?? command.pipeline?.[0]?.$match ?? {};
   const fields = Object.entries(filter).filter(([name]) => !name.startsWith("$"));
-  const isRange = (/** @type {any} */ value) => value && typeof value === "object" && Object.keys(value).some((name) => ["$gt", "$gte", "$lt", "$lte", "$ne", "$nin", "$regex", "$exists"].includes(name));
+  const isRange = (value) => value && typeof value === "object" && Object.keys(value).some((name) => ["$gt", "$gte", "$lt", "$lte", "$ne", "$nin", "$regex", "$exists"].includes(name));
   // Equal ones first, then the order, then ranges.
   const key = Object.fromEntries([...fields.filter(([, value]) => !isRange(value)).map(([name]) => [name, 1]), ...Object.entries(command.sort ?? {}).map(([name, way]) => [name, count(way)]), ...fields.filter(([, value]) => isRange(value)).map(([name]) => [name, 1])]);
   delete key._id;

@@ -154,7 +154,7 @@ function numberOf(text) {
 
 /** What a number that was given to a function says. @param {any} given */
 const digits = (given) => (typeof given === "string" ? given : String(given?.$numberInt ?? given?.$numberLong ?? given?.$numberDouble ?? given?.$numberDecimal ?? ""));
-const whole = (/** @type {any} */ given) => (/^-?\d+$/.test(digits(given)) ? digits(given) : null);
+const whole = (given) => (/^-?\d+$/.test(digits(given)) ? digits(given) : null);
 
 /** A new object id: the second, and chance. */
 export function newObjectId() {
@@ -165,7 +165,7 @@ export function newObjectId() {
 /** A value of a type that has a name; undefined where there is none. @param {string} name @param {any[]} given */
 function made(name, given) {
   const [first, second] = given;
-  const hex = (/** @type {any} */ text, /** @type {number} */ length) => typeof text === "string" && text.replaceAll("-", "").length === length && /^[\da-fA-F-]+$/.test(text);
+  const hex = (text, length) => typeof text === "string" && text.replaceAll("-", "").length === length && /^[\da-fA-F-]+$/.test(text);
   switch (name) {
     case "ObjectId":
       return given.length === 0 ? newObjectId() : hex(first, 24) ? { $oid: first.toLowerCase() } : undefined;
@@ -213,7 +213,7 @@ export function read(text) {
 
 // ---- the way back -------------------------------------------------------------------------------------------------------------
 
-const quoted = (/** @type {string} */ text) => JSON.stringify(text);
+const quoted = (text) => JSON.stringify(text);
 const plainName = /^[A-Za-z_$][\w$]*$/;
 
 /** A value with a type of its own as text; null where it is a plain object or list. @param {any} value */
@@ -256,7 +256,7 @@ export function shown(value, indent = 2, depth = 0) {
   const text = scalar(value);
   if (text !== null) return text;
   const list = Array.isArray(value);
-  const entries = list ? value.map((/** @type {any} */ one) => shown(one, indent, depth + 1)) : Object.entries(value).map(([name, one]) => `${plainName.test(name) ? name : quoted(name)}: ${shown(one, indent, depth + 1)}`);
+  const entries = list ? value.map((one) => shown(one, indent, depth + 1)) : Object.entries(value).map(([name, one]) => `${plainName.test(name) ? name : quoted(name)}: ${shown(one, indent, depth + 1)}`);
   const [open, close] = list ? "[]" : "{}";
   if (!entries.length) return open + close;
   const line = `${open}${list ? "" : " "}${entries.join(", ")}${list ? "" : " "}${close}`;

@@ -74,7 +74,7 @@ async function goOn(db, next, count, signal) {
  */
 export function documentPages(db, coll, filter, sort) {
   let cursor = { id: null, at: -1 };
-  return async (/** @type {string} */ token, /** @type {number} */ size, /** @type {AbortSignal} */ signal) => {
+  return async (token, size, /** @type {AbortSignal} */ signal) => {
     const at = Number(token || 0);
     let answer = null;
     if (cursor.at === at) {

@@ -38,7 +38,7 @@ const json = (value) => write(value, 0);
 const raw = (value) => write(value, 2);
 /** @param {any[] | null} key @param {(value: any) => string} one @param {(values: string) => string} many */
 const keyed = (key, one, many) => (key === null ? "" : key.length === 1 ? one(key[0]) : many(key.map(one).join(", ")));
-const parameters = (/** @type {any} */ content) => content.parameters ?? [];
+const parameters = (content) => content.parameters ?? [];
 
 /** @type {Record<string, {title: string, text: (at: {origin: string}, shape: any) => string}>} */
 export const PROGRAMS = {
@@ -80,10 +80,10 @@ export const PROGRAMS = {
   java: {
     title: "Java",
     text({ origin }, { db, coll, id, work, content, key }) {
-      const one = (/** @type {any} */ value) => `new PartitionKey(${json(value)})`;
-      const k = key && key.length > 1 ? `new PartitionKeyBuilder()${key.map((/** @type {any} */ value) => `.add(${json(value)})`).join("")}.build()` : keyed(key, one, one);
-      const tree = (/** @type {any} */ value) => `new ObjectMapper().readTree(${quoted(json(value))})`;
-      const spec = () => (parameters(content).length ? `new SqlQuerySpec(${quoted(content.query)},\n        ${content.parameters.map((/** @type {any} */ one) => `new SqlParameter(${quoted(one.name)}, ${json(one.value)})`).join(", ")})` : quoted(content.query));
+      const one = (value) => `new PartitionKey(${json(value)})`;
+      const k = key && key.length > 1 ? `new PartitionKeyBuilder()${key.map((value) => `.add(${json(value)})`).join("")}.build()` : keyed(key, one, one);
+      const tree = (value) => `new ObjectMapper().readTree(${quoted(json(value))})`;
+      const spec = () => (parameters(content).length ? `new SqlQuerySpec(${quoted(content.query)},\n        ${content.parameters.map((one) => `new SqlParameter(${quoted(one.name)}, ${json(one.value)})`).join(", ")})` : quoted(content.query));
       const options = `new CosmosQueryRequestOptions()${k ? `.setPartitionKey(${k})` : ""}`;
       const call = {
         query: () => `container.queryItems(${spec()}, ${options}, JsonNode.class).forEach(System.out::println);`,
@@ -93,7 +93,7 @@ export const PROGRAMS = {
         read: () => `System.out.println(container.readItem(${quoted(id)}, ${k}, JsonNode.class).getItem());`,
         replace: () => `container.replaceItem(${tree(content)}, ${quoted(id)}, ${k}, null);`,
         delete: () => `container.deleteItem(${quoted(id)}, ${k}, null);`,
-        patch: () => `container.patchItem(${quoted(id)}, ${k}, CosmosPatchOperations.create()\n${content.operations.map((/** @type {any} */ one) => `        .${one.op === "incr" ? "increment" : one.op}(${quoted(one.path)}${one.op === "remove" ? "" : `, ${json(one.value ?? null)}`})`).join("\n")}, JsonNode.class);`,
+        patch: () => `container.patchItem(${quoted(id)}, ${k}, CosmosPatchOperations.create()\n${content.operations.map((one) => `        .${one.op === "incr" ? "increment" : one.op}(${quoted(one.path)}${one.op === "remove" ? "" : `, ${json(one.value ?? null)}`})`).join("\n")}, JsonNode.class);`,
       }[work];
       return `CosmosClient client = new CosmosClientBuilder().endpoint("${origin}/").key(KEY).gatewayMode().buildClient();\nCosmosContainer container = client.getDatabase(${quoted(db)}).getContainer(${quoted(coll)});\n${call()}\n`;
     },
@@ -101,11 +101,11 @@ export const PROGRAMS = {
   dotnet: {
     title: ".NET",
     text({ origin }, { db, coll, id, work, content, key }) {
-      const one = (/** @type {any} */ value) => `new PartitionKey(${json(value)})`;
-      const k = key && key.length > 1 ? `new PartitionKeyBuilder()${key.map((/** @type {any} */ value) => `.Add(${json(value)})`).join("")}.Build()` : keyed(key, one, one);
-      const stream = (/** @type {any} */ value) => `new MemoryStream(Encoding.UTF8.GetBytes("""\n${raw(value)}\n"""))`;
-      const spec = (/** @type {string} */ query) => `new QueryDefinition(${quoted(query)})${work === "query" ? parameters(content).map((/** @type {any} */ one) => `.WithParameter(${quoted(one.name)}, ${json(one.value)})`).join("") : ""}`;
-      const loop = (/** @type {string} */ query) => `using var pages = container.GetItemQueryIterator<dynamic>(${spec(query)}${k ? `,\n    requestOptions: new() { PartitionKey = ${k} }` : ""});\nwhile (pages.HasMoreResults) foreach (var item in await pages.ReadNextAsync()) Console.WriteLine(item);`;
+      const one = (value) => `new PartitionKey(${json(value)})`;
+      const k = key && key.length > 1 ? `new PartitionKeyBuilder()${key.map((value) => `.Add(${json(value)})`).join("")}.Build()` : keyed(key, one, one);
+      const stream = (value) => `new MemoryStream(Encoding.UTF8.GetBytes("""\n${raw(value)}\n"""))`;
+      const spec = (query) => `new QueryDefinition(${quoted(query)})${work === "query" ? parameters(content).map((one) => `.WithParameter(${quoted(one.name)}, ${json(one.value)})`).join("") : ""}`;
+      const loop = (query) => `using var pages = container.GetItemQueryIterator<dynamic>(${spec(query)}${k ? `,\n    requestOptions: new() { PartitionKey = ${k} }` : ""});\nwhile (pages.HasMoreResults) foreach (var item in await pages.ReadNextAsync()) Console.WriteLine(item);`;
       const call = {
         query: () => loop(content.query),
         list: () => loop("SELECT * FROM c"),
@@ -114,7 +114,7 @@ export const PROGRAMS = {
         read: () => `Console.WriteLine((await container.ReadItemAsync<dynamic>(${quoted(id)}, ${k})).Resource);`,
         replace: () => `await container.ReplaceItemStreamAsync(${stream(content)}, ${quoted(id)}, ${k});`,
         delete: () => `await container.DeleteItemStreamAsync(${quoted(id)}, ${k});`,
-        patch: () => `await container.PatchItemAsync<dynamic>(${quoted(id)}, ${k}, [${content.operations.map((/** @type {any} */ one) => `PatchOperation.${{ incr: "Increment", add: "Add", set: "Set", replace: "Replace", remove: "Remove", move: "Move" }[/** @type {string} */ (one.op)]}(${quoted(one.path)}${one.op === "remove" ? "" : `, ${json(one.value ?? one.from ?? null)}`})`).join(", ")}]);`,
+        patch: () => `await container.PatchItemAsync<dynamic>(${quoted(id)}, ${k}, [${content.operations.map((one) => `PatchOperation.${{ incr: "Increment", add: "Add", set: "Set", replace: "Replace", remove: "Remove", move: "Move" }[/** @type {string} */ (one.op)]}(${quoted(one.path)}${one.op === "remove" ? "" : `, ${json(one.value ?? one.from ?? null)}`})`).join(", ")}]);`,
       }[work];
       return `using var client = new CosmosClient("${origin}/", KEY, new() { ConnectionMode = ConnectionMode.Gateway });\nContainer container = client.GetContainer(${quoted(db)}, ${quoted(coll)});\n${call()}\n`;
     },
@@ -122,10 +122,10 @@ export const PROGRAMS = {
   go: {
     title: "Go",
     text({ origin }, { db, coll, id, work, content, key }) {
-      const of = (/** @type {any} */ value) => ({ string: `String(${json(value)})`, boolean: `Bool(${json(value)})` })[typeof value] ?? (value === null ? "Null()" : `Number(${json(value)})`);
-      const k = key === null ? "azcosmos.NewPartitionKey()" : key.length === 1 && key[0] !== null ? `azcosmos.NewPartitionKey${of(key[0])}` : `azcosmos.NewPartitionKey()${key.map((/** @type {any} */ value) => `.Append${of(value)}`).join("")}`;
-      const bytes = (/** @type {any} */ value) => (raw(value).includes("`") ? `[]byte(${quoted(json(value))})` : `[]byte(\`${raw(value)}\`)`);
-      const loop = (/** @type {string} */ query) => `pager := container.NewQueryItemsPager(${quoted(query)}, ${k}, ${work === "query" && parameters(content).length ? `&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{${content.parameters.map((/** @type {any} */ one) => `{Name: ${quoted(one.name)}, Value: ${json(one.value)}}`).join(", ")}}}` : "nil"})\nfor pager.More() {\n\tpage, err := pager.NextPage(ctx)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tfor _, item := range page.Items {\n\t\tfmt.Println(string(item))\n\t}\n}`;
+      const of = (value) => ({ string: `String(${json(value)})`, boolean: `Bool(${json(value)})` })[typeof value] ?? (value === null ? "Null()" : `Number(${json(value)})`);
+      const k = key === null ? "azcosmos.NewPartitionKey()" : key.length === 1 && key[0] !== null ? `azcosmos.NewPartitionKey${of(key[0])}` : `azcosmos.NewPartitionKey()${key.map((value) => `.Append${of(value)}`).join("")}`;
+      const bytes = (value) => (raw(value).includes("`") ? `[]byte(${quoted(json(value))})` : `[]byte(\`${raw(value)}\`)`);
+      const loop = (query) => `pager := container.NewQueryItemsPager(${quoted(query)}, ${k}, ${work === "query" && parameters(content).length ? `&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{${content.parameters.map((one) => `{Name: ${quoted(one.name)}, Value: ${json(one.value)}}`).join(", ")}}}` : "nil"})\nfor pager.More() {\n\tpage, err := pager.NextPage(ctx)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tfor _, item := range page.Items {\n\t\tfmt.Println(string(item))\n\t}\n}`;
       const call = {
         query: () => loop(content.query),
         list: () => loop("SELECT * FROM c"),
@@ -134,7 +134,7 @@ export const PROGRAMS = {
         read: () => `item, err := container.ReadItem(ctx, ${k}, ${quoted(id)}, nil)`,
         replace: () => `_, err := container.ReplaceItem(ctx, ${k}, ${quoted(id)}, ${bytes(content)}, nil)`,
         delete: () => `_, err := container.DeleteItem(ctx, ${k}, ${quoted(id)}, nil)`,
-        patch: () => `operations := azcosmos.PatchOperations{}\n${content.operations.map((/** @type {any} */ one) => `operations.Append${{ incr: "Increment", add: "Add", set: "Set", replace: "Replace", remove: "Remove", move: "Move" }[/** @type {string} */ (one.op)]}(${quoted(one.path)}${one.op === "remove" ? "" : `, ${json(one.value ?? one.from ?? null)}`})`).join("\n")}\n_, err := container.PatchItem(ctx, ${k}, ${quoted(id)}, operations, nil)`,
+        patch: () => `operations := azcosmos.PatchOperations{}\n${content.operations.map((one) => `operations.Append${{ incr: "Increment", add: "Add", set: "Set", replace: "Replace", remove: "Remove", move: "Move" }[/** @type {string} */ (one.op)]}(${quoted(one.path)}${one.op === "remove" ? "" : `, ${json(one.value ?? one.from ?? null)}`})`).join("\n")}\n_, err := container.PatchItem(ctx, ${k}, ${quoted(id)}, operations, nil)`,
       }[work];
       return `credential, _ := azcosmos.NewKeyCredential(KEY)\nclient, _ := azcosmos.NewClientWithKey("${origin}/", credential, nil)\ncontainer, _ := client.NewContainer(${quoted(db)}, ${quoted(coll)})\n${call()}\n`;
     },

@@ -188,7 +188,7 @@ function mongoAddress({ host, secure, account, key }) {
 
 /** A request as a line for a shell. The signature is left to whoever runs it. @param {any} request */
 export function curlOf(request) {
-  const quote = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
   const headers = Object.entries(request.headers).filter(([name]) => name !== "x-ms-date").map(([name, value]) => `  -H ${quote(`${name}: ${value}`)}`);
   if (request.method === "GREMLIN") return `curl -u "$GRAPH:$KEY" ${quote(`${location.origin}/gremlin`)} --data ${quote(JSON.stringify({ gremlin: request.body }))}`;
   return [`curl -X ${request.method} ${quote(location.origin + request.url)}`, ...headers, `  -H "x-ms-date: $DATE" -H "authorization: $SIGNATURE"`, ...(request.body ? [`  --data ${quote(request.body)}`] : [])].join(" \\\n");

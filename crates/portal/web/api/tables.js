@@ -98,6 +98,6 @@ export function bodyOf(pk, rk, properties) {
 
 /** The address of an entity. @param {string} table @param {{PartitionKey: string, RowKey: string}} entity */
 export function entityPath(table, { PartitionKey, RowKey }) {
-  const quoted = (/** @type {string} */ key) => encodeURIComponent(key.replaceAll("'", "''")).replaceAll("'", "%27").replaceAll("(", "%28").replaceAll(")", "%29");
+  const quoted = (key) => encodeURIComponent(key.replaceAll("'", "''")).replaceAll("'", "%27").replaceAll("(", "%28").replaceAll(")", "%29");
   return `${encodeURIComponent(table)}(PartitionKey='${quoted(PartitionKey)}',RowKey='${quoted(RowKey)}')`;
 }

@@ -8,16 +8,16 @@ import { Copy, Dialog, ErrorBox, Field, Loading, bytes, count, figure, plural } 
 const SHOWN = 6;
 /** From so many items on a sample says something. */
 const ENOUGH = 1000;
-const percent = (/** @type {number} */ share) => `${figure(100 * share)} %`;
+const percent = (share) => `${figure(100 * share)} %`;
 
 export default function Advisor({ db, coll }) {
   const [lines, setLines] = useState(() => linesOfTab(db, coll));
   const [source, setSource] = useState("");
-  const [advice, setAdvice] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [advice, setAdvice] = useState(null);
+  const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
-  const [copying, setCopying] = useState(/** @type {any} */ (null));
-  const ask = async (/** @type {any[]} */ requests) => {
+  const [copying, setCopying] = useState(null);
+  const ask = async (requests) => {
     setBusy(true);
     setError(null);
     try {
@@ -38,7 +38,7 @@ export default function Advisor({ db, coll }) {
   const best = advice?.recommended;
   const same = best && advice.current?.partitionKey === best.partitionKey;
   return html`<div class="row"><h1>Advisor</h1><span class="grow"></span>
-      <label class="button">Use a recording<input class="file" type="file" accept=".jsonl,.ndjson,.json" onChange=${(/** @type {any} */ event) => recording(event.target.files[0])} /></label>
+      <label class="button">Use a recording<input class="file" type="file" accept=".jsonl,.ndjson,.json" onChange=${(event) => recording(event.target.files[0])} /></label>
       <button disabled=${busy} onClick=${() => ask(lines)}>Ask again</button></div>
     <p class="muted">Judged by ${advice ? `${advice.whole ? "all" : "a sample of"} ${plural(advice.items, "item")}` : "the items"} and ${lines.length ? `${plural(lines.length, "request")} ${source ? `of ${source}` : "that you ran in this tab"}` : html`no requests: run queries on the Query page first, or record an application with <code>orrery serve --record FILE</code>`}.</p>
     <${ErrorBox} error=${error} title="There is no advice" onRetry=${() => ask(lines)} />
@@ -47,32 +47,32 @@ export default function Advisor({ db, coll }) {
     ${advice && advice.items > 0 && html`
       ${advice.items < ENOUGH && html`<p class="means uneven"><strong>⚠</strong> ${plural(advice.items, "item")} say little: from about ${count(ENOUGH)} on it means something.</p>`}
       <section class="card" aria-label="Recommended"><h2>${best ? html`${same ? "Keep" : "Recommended:"} <code>${best.partitionKey}</code>` : "No key can be recommended"}</h2>
-        <ul>${advice.reasons.map((/** @type {string} */ reason) => html`<li key=${reason}>${reason}</li>`)}</ul>
+        <ul>${advice.reasons.map((reason) => html`<li key=${reason}>${reason}</li>`)}</ul>
         ${best && !same && html`<div class="row"><button class="primary" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${() => setCopying(best)}>Copy into a new container</button>
           <code class="small grow">${command(db, coll, best)}</code><${Copy} text=${command(db, coll, best)} what="command" /></div>`}</section>
       ${advice.current && html`<h2>Now</h2><${Judged} one=${advice.current} advice=${advice} asked=${lines.length} />`}
       <h2>Candidates, best first</h2>
-      ${advice.candidates.slice(0, SHOWN).map((/** @type {any} */ one) => html`<${Judged} key=${one.partitionKey} one=${one} advice=${advice} asked=${lines.length} onCopy=${one.problems.length || readOnly.value ? null : () => setCopying(one)} />`)}`}
+      ${advice.candidates.slice(0, SHOWN).map((one) => html`<${Judged} key=${one.partitionKey} one=${one} advice=${advice} asked=${lines.length} onCopy=${one.problems.length || readOnly.value ? null : () => setCopying(one)} />`)}`}
     ${copying && html`<${CopyInto} db=${db} coll=${coll} candidate=${copying} items=${advice.items} whole=${advice.whole} onClose=${() => setCopying(null)} />`}`;
 }
 
 /** A word for a shell. @param {string} text */
 const word = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-const command = (/** @type {string} */ db, /** @type {string} */ coll, /** @type {any} */ one) => `orrery import --from-container ${word(`${db}/${coll}`)} --db ${word(db)} --container ${word(`${coll}-2`)} --partition-key ${word(one.partitionKey)}`;
+const command = (db, coll, one) => `orrery import --from-container ${word(`${db}/${coll}`)} --db ${word(db)} --container ${word(`${coll}-2`)} --partition-key ${word(one.partitionKey)}`;
 
 /** A key with its picture and its figures. */
 function Judged({ one, advice, asked, onCopy = null }) {
   const most = Math.max(1, ...one.slots);
-  const filled = one.slots.filter((/** @type {number} */ size) => size > 0).length;
+  const filled = one.slots.filter((size) => size > 0).length;
   return html`<section class="card judged" aria-label=${one.partitionKey}><div class="row"><h3><code>${one.partitionKey}</code></h3>
       ${one.problems.length > 0 ? html`<span class="badge bad">cannot be used</span>` : one.partitionKey === advice.recommended?.partitionKey && html`<span class="badge good">recommended</span>`}<span class="grow"></span>${onCopy && html`<button class="small" onClick=${onCopy}>Copy into…</button>`}</div>
-    <svg class="plot skew" viewBox="0 0 320 48" preserveAspectRatio="none" role="img" aria-label=${`Bytes over ${one.slots.length} slices of the hash space: ${filled} hold something, the fullest has ${percent(most / Math.max(1, one.slots.reduce((/** @type {number} */ sum, /** @type {number} */ size) => sum + size, 0)))}`}>
-      ${one.slots.map((/** @type {number} */ size, /** @type {number} */ n) => html`<rect key=${n} class="funnel-bar" x=${(320 / one.slots.length) * n + 1} width=${320 / one.slots.length - 2} y=${48 - Math.max(size ? 2 : 0, (46 * size) / most)} height=${Math.max(size ? 2 : 0, (46 * size) / most)} />`)}<line class="axis" x1="0" x2="320" y1="47.5" y2="47.5" /></svg>
+    <svg class="plot skew" viewBox="0 0 320 48" preserveAspectRatio="none" role="img" aria-label=${`Bytes over ${one.slots.length} slices of the hash space: ${filled} hold something, the fullest has ${percent(most / Math.max(1, one.slots.reduce((sum, size) => sum + size, 0)))}`}>
+      ${one.slots.map((size, n) => html`<rect key=${n} class="funnel-bar" x=${(320 / one.slots.length) * n + 1} width=${320 / one.slots.length - 2} y=${48 - Math.max(size ? 2 : 0, (46 * size) / most)} height=${Math.max(size ? 2 : 0, (46 * size) / most)} />`)}<line class="axis" x1="0" x2="320" y1="47.5" y2="47.5" /></svg>
     <dl class="figures"><div><dt>Values</dt><dd>${count(one.distinct)}</dd></div><div><dt>As even as</dt><dd>${count(Math.round(one.effective))}</dd></div>
       <div><dt>Largest: ${one.largestKey.slice(0, 40)}</dt><dd>${percent(one.largestShare)}, ${bytes(one.largestBytes)}</dd></div><div><dt>… at ${bytes(advice.expectedBytes)}</dt><dd>${bytes(one.projectedBytes)}</dd></div>
       <div><dt>Latest writes in one</dt><dd>${percent(one.recentShare)}</dd></div>
       ${asked > 0 && html`<div><dt>Requests in one partition</dt><dd>${percent(one.localRequests)}</dd></div><div><dt>RU, recorded → expected</dt><dd>${figure(one.beforeRu)} → ${figure(one.afterRu)}</dd></div><div><dt>Transactions</dt><dd>${one.keepsTransactions ? "kept" : "broken"}</dd></div>`}</dl>
-    ${one.problems.map((/** @type {string} */ problem) => html`<p key=${problem} class="field-error">✗ ${problem}</p>`)}</section>`;
+    ${one.problems.map((problem) => html`<p key=${problem} class="field-error">✗ ${problem}</p>`)}</section>`;
 }
 
 /** The container once more, under another key. */
@@ -80,17 +80,17 @@ function CopyInto({ db, coll, candidate, items, whole, onClose }) {
   const [name, setName] = useState(`${coll}-2`);
   const [state, setState] = useState("ready");
   const [progress, setProgress] = useState({ done: 0, charge: 0, failed: /** @type {any[]} */ ([]) });
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const stop = useRef(/** @type {AbortController | null} */ (null));
+  const [error, setError] = useState(null);
+  const stop = useRef(null);
   useEffect(() => () => stop.current?.abort(), []);
-  const run = async (/** @type {Event} */ event) => {
+  const run = async (event) => {
     event.preventDefault();
     const controller = (stop.current = new AbortController());
     setState("running");
     setError(null);
     try {
       const report = (await send("GET", ["_orrery", "partitions"], { query: `db=${encodeURIComponent(db)}&container=${encodeURIComponent(coll)}&keys=0`, quiet: true })).value;
-      const throughput = report.serverless ? 0 : Math.max(400, Math.round(report.partitions.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.throughput, 0) / 100) * 100);
+      const throughput = report.serverless ? 0 : Math.max(400, Math.round(report.partitions.reduce((sum, one) => sum + one.throughput, 0) / 100) * 100);
       await copyContainer({ db, from: definitionOf(db, coll), to: name, candidate, throughput, signal: controller.signal, tell: (done, charge, failed) => setProgress({ done, charge, failed: [...failed] }) });
       setState(controller.signal.aborted ? "stopped" : "done");
     } catch (problem) {
@@ -102,7 +102,7 @@ function CopyInto({ db, coll, candidate, items, whole, onClose }) {
   return html`<${Dialog} title=${`Copy ${coll} under ${candidate.partitionKey}`} onClose=${onClose}><form onSubmit=${run}>
     <p>Key of the new container: <code>${pathsOf(candidate).join(", ")}</code>${candidate.shape === "suffix" ? ", which the copy writes into every item" : ""}. The container stays as it is; what is written to it meanwhile may be missing in the copy.</p>
     ${!whole && html`<p class="muted">More than ${plural(items, "item")}: the command is faster, and goes on where it was stopped.</p>`}
-    <${Field} label="New container">${(/** @type {string} */ id) => html`<input id=${id} required disabled=${state !== "ready"} value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} />`}</${Field}>
+    <${Field} label="New container">${(id) => html`<input id=${id} required disabled=${state !== "ready"} value=${name} onInput=${(event) => setName(event.target.value)} />`}</${Field}>
     <${ErrorBox} error=${error} title="Not copied" />
     ${state !== "ready" && html`<p role="status">${plural(progress.done, "item")} copied, ${figure(progress.charge)} RU${state === "done" ? ". Done." : state === "stopped" ? ". Stopped." : "…"}</p>`}
     ${progress.failed.length > 0 && html`<p class="field-error">${plural(progress.failed.length, "item")} failed. The first: ${progress.failed[0].problem.message}</p>`}

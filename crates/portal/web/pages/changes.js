@@ -16,7 +16,7 @@ export default function Changes({ db, coll }) {
   const [mode, setMode] = useState("latest");
   const [running, setRunning] = useState(true);
   const [seen, setSeen] = useState({ changes: /** @type {any[]} */ ([]), total: 0, last: 0, charge: 0 });
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [open, setOpen] = useState("");
   const positions = useRef(/** @type {Map<string, string>} */ (new Map()));
   const known = useRef(/** @type {Map<string, any>} */ (new Map()));
@@ -45,12 +45,12 @@ export default function Changes({ db, coll }) {
     return () => controller.abort();
   }, [running, from, since, mode]);
 
-  const round = async (/** @type {AbortSignal} */ signal) => {
+  const round = async (signal) => {
     const ranges = (await send("GET", ["dbs", db, "colls", coll, "pkranges"], { quiet: true, signal })).value.PartitionKeyRanges;
     for (const { id, parents = [] } of ranges) {
       // After a split the children go on where their parent was.
       if (!positions.current.has(id)) {
-        const parent = parents.map((/** @type {string} */ one) => positions.current.get(one)).find(Boolean);
+        const parent = parents.map((one) => positions.current.get(one)).find(Boolean);
         if (parent) positions.current.set(id, parent);
       }
       for (let more = true; more; ) {
@@ -61,17 +61,17 @@ export default function Changes({ db, coll }) {
         more = answer.status === 200 && (answer.value?.Documents?.length ?? 0) > 0;
         if (!more) break;
         const paths = keyPaths(definition);
-        const fresh = answer.value.Documents.map((/** @type {any} */ told) => {
+        const fresh = answer.value.Documents.map((told) => {
           if (told.metadata?.operationType) {
             const { operationType, lsn } = told.metadata;
             const item = told.current && Object.keys(told.current).length ? told.current : (told.previous ?? { id: told.metadata.id });
-            return { id: `${id}:${lsn}:${item._rid ?? item.id}`, item: { ...item, _ts: told.metadata.crts ?? item._ts }, before: told.previous ?? null, what: { create: "created", replace: "changed", delete: "deleted" }[operationType] ?? operationType, range: id, key: paths.map((/** @type {string} */ path) => cell(at(item, path))).join(" / ") };
+            return { id: `${id}:${lsn}:${item._rid ?? item.id}`, item: { ...item, _ts: told.metadata.crts ?? item._ts }, before: told.previous ?? null, what: { create: "created", replace: "changed", delete: "deleted" }[operationType] ?? operationType, range: id, key: paths.map((path) => cell(at(item, path))).join(" / ") };
           }
           const item = told;
           const name = `${item._rid}`;
           const before = known.current.get(name) ?? null;
           known.current.set(name, item);
-          return { id: `${item._rid}:${item._etag}`, item, before, range: id, key: paths.map((/** @type {string} */ path) => cell(at(item, path))).join(" / ") };
+          return { id: `${item._rid}:${item._etag}`, item, before, range: id, key: paths.map((path) => cell(at(item, path))).join(" / ") };
         });
         setSeen((old) => ({ changes: [...fresh.reverse(), ...old.changes].slice(0, SHOWN_MAX), total: old.total + fresh.length, last: Date.now(), charge: old.charge + answer.charge }));
       }
@@ -80,8 +80,8 @@ export default function Changes({ db, coll }) {
   if (!databases.value) return html`<${Loading} />`;
   return html`<h1>${coll}</h1>
     <div class="toolbar"><${Choice} label="Begin" value=${from} onChange=${setFrom} options=${[["now", "From now"], ...(mode === "all" ? [] : [["beginning", "From the beginning"], ["time", "From a time"]])]} />
-      ${from === "time" && html`<input type="datetime-local" step="1" aria-label="Changes since" value=${since} onChange=${(/** @type {any} */ event) => setSince(event.target.value)} />`}
-      <${Choice} label="Which versions" value=${mode} onChange=${(/** @type {string} */ next) => (setMode(next), next === "all" && setFrom("now"))} options=${[["latest", "Latest version"], ["all", "All versions and deletes"]]} />
+      ${from === "time" && html`<input type="datetime-local" step="1" aria-label="Changes since" value=${since} onChange=${(event) => setSince(event.target.value)} />`}
+      <${Choice} label="Which versions" value=${mode} onChange=${(next) => (setMode(next), next === "all" && setFrom("now"))} options=${[["latest", "Latest version"], ["all", "All versions and deletes"]]} />
       <button onClick=${() => setRunning(!running)}>${running ? "Pause" : "Go on"}</button><span class="grow"></span><span class="muted small" role="status">${plural(seen.total, "change")}${seen.total > SHOWN_MAX ? `, the last ${count(SHOWN_MAX)} shown` : ""} · ${seen.charge.toFixed(1)} RU</span></div>
     ${mode === "all" && !definition?.changeFeedPolicy?.retentionDuration && html`<p class="means">This container keeps the latest versions only. <a href=${to("c", db, coll, "settings")}>Scale & settings</a> has the retention of versions.</p>`}
     <${ErrorBox} error=${mode === "all" && !definition?.changeFeedPolicy?.retentionDuration ? null : error} title="The feed could not be read; it is tried again" />

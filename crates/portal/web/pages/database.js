@@ -7,8 +7,8 @@ import { Scale } from "../parts/scale.js";
 
 /** What was forked from it, and what it was forked from. */
 function Forks({ db }) {
-  const [forks, setForks] = useState(/** @type {any[]} */ ([]));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [forks, setForks] = useState([]);
+  const [error, setError] = useState(null);
   const read = () => send("GET", ["_orrery", "forks"], { quiet: true }).then((answer) => setForks(answer.value.forks), () => {});
   useEffect(() => void read(), [db]);
   const fork = async () => {
@@ -38,7 +38,7 @@ export default function Database({ db }) {
   if (!database) return html`<p>There is no database <strong>${db}</strong>. <a href="#/">Home</a></p>`;
   return html`<h1>${db}</h1>
     <section class="card"><h2>${plural(database.containers.length, "container")}</h2>
-      <ul>${database.containers.map((/** @type {any} */ one) => html`<li key=${one.id}><a href=${to("c", db, one.id, "items")}>${one.id}</a> <code class="muted">${one.partitionKey?.paths?.join(", ") ?? "fixed"}</code></li>`)}</ul>
+      <ul>${database.containers.map((one) => html`<li key=${one.id}><a href=${to("c", db, one.id, "items")}>${one.id}</a> <code class="muted">${one.partitionKey?.paths?.join(", ") ?? "fixed"}</code></li>`)}</ul>
       <a class="button" href=${to("new", db)} aria-disabled=${readOnly.value ? "true" : undefined}>New container</a></section>
     <section class="card"><h2>Users and permissions</h2><p>Tokens that open one container, or one partition key, to somebody without a key.</p><a class="button" href=${to("d", db, "users")}>Users and permissions</a></section>
     <section class="card"><h2>Shared throughput</h2><${Scale} of=${database} absent="This database has no throughput of its own; its containers have theirs." /></section>

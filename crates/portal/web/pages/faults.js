@@ -10,9 +10,9 @@ const PATH = ["_orrery", "faults"];
 const KINDS = { 429: "429: throttled", 449: "449: retry with", 410: "410: gone (partition moved)", 503: "503: unavailable", delay: "after half a second", drop: "not at all (connection lost)" };
 
 export default function Faults() {
-  const [found, setFound] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  const [found, setFound] = useState(null);
+  const [error, setError] = useState(null);
+  const [failed, setFailed] = useState(null);
   usePolling(async () => {
     try {
       setFound((await send("GET", PATH, { quiet: true })).value);
@@ -24,7 +24,7 @@ export default function Faults() {
   if (error && !found) return html`<${ErrorBox} error=${error} />`;
   if (!found) return html`<${Loading} />`;
   const rules = found.rules.map(({ matched, fired, ...rule }) => rule);
-  const replace = async (/** @type {any} */ body) => {
+  const replace = async (body) => {
     setFailed(null);
     try {
       setFound((await send("PUT", PATH, { body })).value);
@@ -49,18 +49,18 @@ export default function Faults() {
     ${rules.length > 0 && html`<div class="banner" role="status">${count(rules.length)} rule${rules.length === 1 ? " is" : "s are"} in force.</div>`}
     <${ErrorBox} error=${failed} title="The rules were not changed" onClose=${() => setFailed(null)} />
     ${found.rules.length > 0 && html`<section class="card"><div class="scroll-x" tabindex="0" role="region" aria-label="Rules"><table class="plain-table"><thead><tr><th>Rule</th><th>What</th><th>Where</th><th class="number">Chance</th><th class="number">Matched</th><th class="number">Fired</th><th><span class="muted">Remove</span></th></tr></thead>
-      <tbody>${found.rules.map((/** @type {any} */ rule, /** @type {number} */ n) => html`<tr key=${n}><td>${rule.name ?? `rule ${n}`}</td><td>${rule.answer ? KINDS[rule.answer] ?? rule.answer : ""} ${rule.delayMs ? `${rule.delayMs} ms` : ""} ${rule.drop ? `loses the ${rule.drop}` : ""}</td><td>${[rule.database, rule.container, rule.operations?.join(", ")].filter(Boolean).join(" · ") || "everywhere"}</td><td class="number">${Math.round((rule.probability ?? 1) * 100)} %</td><td class="number">${count(rule.matched)}</td><td class="number">${count(rule.fired)}</td>
+      <tbody>${found.rules.map((rule, n) => html`<tr key=${n}><td>${rule.name ?? `rule ${n}`}</td><td>${rule.answer ? KINDS[rule.answer] ?? rule.answer : ""} ${rule.delayMs ? `${rule.delayMs} ms` : ""} ${rule.drop ? `loses the ${rule.drop}` : ""}</td><td>${[rule.database, rule.container, rule.operations?.join(", ")].filter(Boolean).join(" · ") || "everywhere"}</td><td class="number">${Math.round((rule.probability ?? 1) * 100)} %</td><td class="number">${count(rule.matched)}</td><td class="number">${count(rule.fired)}</td>
         <td><button class="plain small" disabled=${readOnly.value} aria-label=${`Remove ${rule.name ?? `rule ${n}`}`} onClick=${() => replace({ ...(found.seed !== undefined && { seed: found.seed }), rules: rules.filter((_, m) => m !== n) })}>✕</button></td></tr>`)}</tbody></table></div></section>`}
     <${Throttling} />
-    <div class="cards"><${NewRule} onAdd=${(/** @type {any} */ rule) => replace({ ...(found.seed !== undefined && { seed: found.seed }), rules: [...rules, rule] })} />
+    <div class="cards"><${NewRule} onAdd=${(rule) => replace({ ...(found.seed !== undefined && { seed: found.seed }), rules: [...rules, rule] })} />
     <section class="card"><h2>All rules as JSON</h2><${Text} key=${write(rules)} found=${{ ...(found.seed !== undefined && { seed: found.seed }), rules }} onSave=${replace} /></section></div>`;
 }
 
 /** Whether throughput is enforced, for every client, until the server ends. */
 function Throttling() {
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const on = session.value.throttling;
-  const change = async (/** @type {any} */ event) => {
+  const change = async (event) => {
     const enabled = event.target.checked;
     setError(null);
     try {
@@ -79,17 +79,17 @@ function NewRule({ onAdd }) {
   const [answer, setAnswer] = useState("429");
   const [where, setWhere] = useState("");
   const [chance, setChance] = useState(20);
-  const all = (databases.value ?? []).flatMap((db) => db.containers.map((/** @type {any} */ one) => [db.id, one.id]));
-  const add = (/** @type {Event} */ event) => {
+  const all = (databases.value ?? []).flatMap((db) => db.containers.map((one) => [db.id, one.id]));
+  const add = (event) => {
     event.preventDefault();
     const [database, container] = where ? JSON.parse(where) : [];
     const effect = answer === "delay" ? { delayMs: 500 } : answer === "drop" ? { drop: "request" } : { answer: Number(answer) };
     onAdd({ name: `portal-${answer}`, ...effect, probability: chance / 100, ...(database && { database, container }) });
   };
   return html`<form class="card" onSubmit=${add}><h2>Add a rule</h2>
-    <${Field} label="Answer">${(/** @type {string} */ id) => html`<select id=${id} value=${answer} onChange=${(/** @type {any} */ event) => setAnswer(event.target.value)}>${Object.entries(KINDS).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select>`}</${Field}>
-    <${Field} label="Where">${(/** @type {string} */ id) => html`<select id=${id} value=${where} onChange=${(/** @type {any} */ event) => setWhere(event.target.value)}><option value="">every container</option>${all.map((one) => html`<option key=${one.join("/")} value=${JSON.stringify(one)}>${one.join(" / ")}</option>`)}</select>`}</${Field}>
-    <${Field} label=${`Chance: ${chance} %`}>${(/** @type {string} */ id) => html`<input id=${id} type="range" min="1" max="100" value=${chance} onInput=${(/** @type {any} */ event) => setChance(Number(event.target.value))} />`}</${Field}>
+    <${Field} label="Answer">${(id) => html`<select id=${id} value=${answer} onChange=${(event) => setAnswer(event.target.value)}>${Object.entries(KINDS).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select>`}</${Field}>
+    <${Field} label="Where">${(id) => html`<select id=${id} value=${where} onChange=${(event) => setWhere(event.target.value)}><option value="">every container</option>${all.map((one) => html`<option key=${one.join("/")} value=${JSON.stringify(one)}>${one.join(" / ")}</option>`)}</select>`}</${Field}>
+    <${Field} label=${`Chance: ${chance} %`}>${(id) => html`<input id=${id} type="range" min="1" max="100" value=${chance} onInput=${(event) => setChance(Number(event.target.value))} />`}</${Field}>
     <div class="actions"><button class="primary" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined}>Add the rule</button></div></form>`;
 }
 

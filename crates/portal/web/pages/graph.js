@@ -22,21 +22,21 @@ export default function Graph({ db, coll }) {
   const [text, setText] = useState(() => sessionStorage.getItem(store) ?? FIRST);
   const picture = useRef(new Picture());
   const [version, setVersion] = useState(0);
-  const [run, setRun] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [run, setRun] = useState(null);
+  const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
   const [there, setThere] = useState(/** @type {boolean | null} */ (null));
-  const [dropping, setDropping] = useState(/** @type {any} */ (null));
-  const [setting, setSetting] = useState(/** @type {any} */ (null));
-  const [steps, setSteps] = useState(/** @type {any[]} */ ([]));
-  const controller = useRef(/** @type {AbortController | null} */ (null));
+  const [dropping, setDropping] = useState(null);
+  const [setting, setSetting] = useState(null);
+  const [steps, setSteps] = useState([]);
+  const controller = useRef(null);
   const again = () => setVersion((n) => n + 1);
   const known = useRef(/** @type {any} */ ({ steps: [], names: [] }));
   const labels = picture.current.labels();
   known.current = { steps, names: [...labels.vertices, ...labels.edges].map(([name]) => name).concat(picture.current.properties()) };
   const complete = useRef(gremlinCompleter(() => known.current.steps, () => known.current.names));
 
-  const ask = async (/** @type {string} */ gremlin, keep = false, by = "") => {
+  const ask = async (gremlin, keep = false, by = "") => {
     controller.current?.abort();
     const mine = (controller.current = new AbortController());
     setBusy(true);
@@ -56,7 +56,7 @@ export default function Graph({ db, coll }) {
     setBusy(false);
     again();
   };
-  const between = async (/** @type {AbortSignal} */ signal) => {
+  const between = async (signal) => {
     const nodes = [...picture.current.nodes.values()].filter((node) => !node.ghost);
     if (nodes.length < 2) return { charge: 0, ms: 0 };
     const ids = nodes.map((node) => node.id);
@@ -78,11 +78,11 @@ export default function Graph({ db, coll }) {
   if (!definition) return html`<p>There is no container <strong>${coll}</strong> in <strong>${db}</strong>. <a href="#/">Home</a></p>`;
   const key = pathSteps(keyPaths(definition)[0] ?? "/")[0] ?? "";
   /** A vertex by its partition and id, where the partition is known. */
-  const named = (/** @type {any} */ node) => {
+  const named = (node) => {
     const value = node.properties.find(([name]) => name === key)?.[1][0];
     return value === undefined ? `g.V(${literal(node.id)})` : `g.V([${literal(value)}, ${literal(node.id)}])`;
   };
-  const expand = async (/** @type {string} */ id, /** @type {string} */ direction) => {
+  const expand = async (id, direction) => {
     const node = picture.current.nodes.get(id);
     if (node) await ask(`${named(node)}.union(identity(), ${direction}E().limit(${EXPAND_MAX}).union(identity(), otherV()))`, true, id);
   };
@@ -120,7 +120,7 @@ g.V('ann').addE('knows').to(g.V('bob'))</pre>
       announce("Deleted");
       again();
     }} />`}
-    ${setting && html`<${SetProperty} node=${setting} onClose=${() => setSetting(null)} onSet=${async (/** @type {string} */ name, /** @type {string} */ value) => {
+    ${setting && html`<${SetProperty} node=${setting} onClose=${() => setSetting(null)} onSet=${async (name, value) => {
       await traverse(db, coll, `${named(setting)}.property(${literal(name)}, ${value})`);
       picture.current.add((await traverse(db, coll, named(setting))).rows);
       announce("Saved");
@@ -131,8 +131,8 @@ g.V('ann').addE('knows').to(g.V('bob'))</pre>
 function SetProperty({ node, onSet, onClose }) {
   const [name, setName] = useState(node.properties[0]?.[0] ?? "");
   const [value, setValue] = useState("");
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const save = async (/** @type {Event} */ event) => {
+  const [error, setError] = useState(null);
+  const save = async (event) => {
     event.preventDefault();
     try {
       await onSet(name, /^(-?\d+(\.\d+)?|true|false)$/.test(value) ? value : literal(value));
@@ -142,7 +142,7 @@ function SetProperty({ node, onSet, onClose }) {
     }
   };
   return html`<${Dialog} title=${`A property of ${node.id}`} onClose=${onClose}><form onSubmit=${save}>
-    <${Field} label="Property">${(/** @type {string} */ id) => html`<input id=${id} required value=${name} onInput=${(/** @type {any} */ event) => setName(event.target.value)} />`}</${Field}>
-    <${Field} label="Value" hint="Numbers, true and false as they are; anything else is text.">${(/** @type {string} */ id) => html`<input id=${id} value=${value} onInput=${(/** @type {any} */ event) => setValue(event.target.value)} />`}</${Field}>
+    <${Field} label="Property">${(id) => html`<input id=${id} required value=${name} onInput=${(event) => setName(event.target.value)} />`}</${Field}>
+    <${Field} label="Value" hint="Numbers, true and false as they are; anything else is text.">${(id) => html`<input id=${id} value=${value} onInput=${(event) => setValue(event.target.value)} />`}</${Field}>
     <${ErrorBox} error=${error} title="Not saved" /><div class="actions"><button type="button" onClick=${onClose}>Cancel</button><button class="primary">Save</button></div></form></${Dialog}>`;
 }

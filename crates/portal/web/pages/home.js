@@ -8,8 +8,8 @@ import { APIS } from "../api/snippets.js";
 import { loadSample } from "../api/sample.js";
 
 export default function Home() {
-  const [report, setReport] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [report, setReport] = useState(null);
+  const [error, setError] = useState(null);
   usePolling(async () => {
     try {
       setReport((await send("GET", ["_orrery", "partitions"], { query: "keys=0", quiet: true })).value);
@@ -24,7 +24,7 @@ export default function Home() {
     const sum = sums.get(name) ?? { partitions: 0, items: 0, size: 0, rate: 0, throttled: 0, throughput: 0 };
     sums.set(name, { partitions: sum.partitions + 1, items: sum.items + one.items, size: sum.size + one.sizeBytes, rate: sum.rate + one.ruPerSecond, throttled: sum.throttled + one.throttled, throughput: sum.throughput + one.throughput });
   }
-  const containers = (databases.value ?? []).flatMap((db) => db.containers.map((/** @type {any} */ one) => ({ db: db.id, id: one.id, key: one.partitionKey?.paths?.join(", ") ?? "–", ...(sums.get(`${db.id}\n${one.id}`) ?? {}) })));
+  const containers = (databases.value ?? []).flatMap((db) => db.containers.map((one) => ({ db: db.id, id: one.id, key: one.partitionKey?.paths?.join(", ") ?? "–", ...(sums.get(`${db.id}\n${one.id}`) ?? {}) })));
   return html`<h1>${session.value.account} <small class="muted">at ${location.host}</small></h1>
     <${ErrorBox} error=${error} title="The figures could not be read" />
     ${!databases.value ? html`<${Loading} />` : containers.length === 0 ? html`<${Begin} />` : html`<section class="card"><h2>Containers</h2><div class="scroll-x" tabindex="0" role="region" aria-label="Containers and their figures"><table class="plain-table">
@@ -37,7 +37,7 @@ export default function Home() {
 
 function Begin() {
   const [state, setState] = useState("");
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const run = async () => {
     setError(null);
     try {
@@ -66,7 +66,7 @@ function Connect() {
   const at = { origin: location.origin, host: location.host, secure: location.protocol === "https:", account: session.value.account, key };
   const one = APIS.find(({ id }) => id === api) ?? APIS[0];
   const program = one.languages[language] ?? Object.values(one.languages)[0];
-  const masked = (/** @type {string} */ text) => (shown || !wellKnownKey ? text : text.replaceAll(key, "••••••••").replaceAll(encodeURIComponent(key), "••••••••"));
+  const masked = (text) => (shown || !wellKnownKey ? text : text.replaceAll(key, "••••••••").replaceAll(encodeURIComponent(key), "••••••••"));
   return html`<section class="card"><h2>Connect</h2>
     <${Choice} label="API" value=${api} onChange=${setApi} options=${APIS.map(({ id, title }) => [id, title])} />
     <p class="row"><code class="connection">${masked(one.connection(at))}</code> ${wellKnownKey && html`<button class="plain small" onClick=${() => setShown(!shown)}>${shown ? "Hide" : "Show"} the key</button>`}<${Copy} text=${one.connection(at)} what="connection string" /></p>

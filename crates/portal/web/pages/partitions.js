@@ -16,10 +16,10 @@ const HISTORY_MAX = 300;
 const WINDOW = "the last seconds";
 
 export default function Partitions({ db, coll }) {
-  const [report, setReport] = useState(/** @type {any} */ (null));
-  const [jobs, setJobs] = useState(/** @type {any[]} */ ([]));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [failed, setFailed] = useState(/** @type {any} */ (null));
+  const [report, setReport] = useState(null);
+  const [jobs, setJobs] = useState([]);
+  const [error, setError] = useState(null);
+  const [failed, setFailed] = useState(null);
   const [view, setView] = useState("bars");
   const [measure, setMeasure] = useState("sizeBytes");
   const [chosen, setChosen] = useState("");
@@ -30,17 +30,17 @@ export default function Partitions({ db, coll }) {
     try {
       const names = `db=${encodeURIComponent(db)}&container=${encodeURIComponent(coll)}&keys=5`;
       const [found, all] = await Promise.all([send("GET", ["_orrery", "partitions"], { query: names, quiet: true }), send("GET", ["_orrery", "splits"], { quiet: true })]);
-      found.value.partitions.sort((/** @type {any} */ a, /** @type {any} */ b) => (a.min < b.min ? -1 : 1));
+      found.value.partitions.sort((a, b) => (a.min < b.min ? -1 : 1));
       history.current = [...history.current, { at: Date.now(), partitions: found.value.partitions }].slice(-HISTORY_MAX);
       setReport(found.value);
-      setJobs(all.value.jobs.filter((/** @type {any} */ job) => job.database === db && job.container === coll).sort((/** @type {any} */ a, /** @type {any} */ b) => b.job - a.job));
+      setJobs(all.value.jobs.filter((job) => job.database === db && job.container === coll).sort((a, b) => b.job - a.job));
       setError(null);
     } catch (problem) {
       setError(problem);
     }
   }, running.length ? 250 : 1000, [db, coll]);
 
-  const start = async (/** @type {string} */ operation, range = "") => {
+  const start = async (operation, range = "") => {
     setFailed(null);
     try {
       await send("POST", ["_orrery", "splits"], { body: { operation, database: db, container: coll, ...(range && { range }) } });
@@ -52,16 +52,16 @@ export default function Partitions({ db, coll }) {
   if (error && !report) return html`<${ErrorBox} error=${error} title="The partitions could not be read" />`;
   if (!report) return html`<${Loading} />`;
   const partitions = report.partitions;
-  const total = (/** @type {string} */ name) => partitions.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one[name], 0);
+  const total = (name) => partitions.reduce((sum, one) => sum + one[name], 0);
   const told = verdict(partitions);
   const load = loadVerdict(partitions);
-  const picked = partitions.find((/** @type {any} */ one) => one.range === chosen) ?? null;
+  const picked = partitions.find((one) => one.range === chosen) ?? null;
   const definition = definitionOf(db, coll);
   const version = definition?.partitionKey?.version ?? 2;
   // Refusals since the sample before, as a rate: a total says little after an hour.
   const [earlier, latest] = [history.current.at(-11) ?? history.current[0], history.current.at(-1)];
-  const refusals = (/** @type {any} */ one) => {
-    const before = earlier?.partitions.find((/** @type {any} */ other) => other.range === one.range);
+  const refusals = (one) => {
+    const before = earlier?.partitions.find((other) => other.range === one.range);
     return before && latest !== earlier ? Math.max(0, ((one.throttled - before.throttled) * 1000) / Math.max(1, latest.at - earlier.at)) : 0;
   };
   for (const one of partitions) one.refusedPerSecond = refusals(one);
@@ -78,28 +78,28 @@ export default function Partitions({ db, coll }) {
       ${view === "bars" && html`<${Choice} label="Measure" value=${measure} options=${[["sizeBytes", "Storage"], ["items", "Items"], ["ruPerSecond", "RU/s"], ["throttled", "429s"]]} onChange=${setMeasure} />`}</div>
     <div class="cards">
       <section class="card">${view === "ring"
-        ? html`<${Ring} partitions=${partitions} version=${version} chosen=${chosen} onChoose=${(/** @type {string} */ range) => setChosen(range === chosen ? "" : range)} sentence=${told.text} />
+        ? html`<${Ring} partitions=${partitions} version=${version} chosen=${chosen} onChoose=${(range) => setChosen(range === chosen ? "" : range)} sentence=${told.text} />
           <p class="legend"><span><span class="swatch calm"></span>arc: part of the hash space</span><span>thickness: storage</span><span><span class="swatch busy"></span>redder: nearer to its RU/s</span><span>dots outside: 429s, larger for more a second</span><span>inner dots: hottest keys</span></p>`
         : view === "heat" ? html`<${Heat} history=${history.current} version=${version} />`
-        : html`<${Bars} partitions=${partitions} measure=${measure} chosen=${chosen} onChoose=${(/** @type {string} */ range) => setChosen(range === chosen ? "" : range)} />`}</section>
+        : html`<${Bars} partitions=${partitions} measure=${measure} chosen=${chosen} onChoose=${(range) => setChosen(range === chosen ? "" : range)} />`}</section>
       ${picked && html`<${Card} one=${picked} db=${db} coll=${coll} />`}
     </div>
-    ${definition && html`<details class="card" onToggle=${(/** @type {any} */ event) => setScaling(event.target.open)}><summary>Throughput: what more or less would make</summary>${scaling && html`<${Scale} of=${definition} partitions=${partitions.length} picture=${true} absent="The container shares the throughput of its database." />`}</details>`}
+    ${definition && html`<details class="card" onToggle=${(event) => setScaling(event.target.open)}><summary>Throughput: what more or less would make</summary>${scaling && html`<${Scale} of=${definition} partitions=${partitions.length} picture=${true} absent="The container shares the throughput of its database." />`}</details>`}
     <h2>The same in figures</h2>
     <div class="scroll-x" tabindex="0" role="region" aria-label="Partitions in figures"><table class="plain-table"><thead><tr><th>Partition</th><th>Hash range</th><th class="number">Items</th><th class="number">Storage</th><th class="number">RU/s share</th><th class="number">RU/s now</th><th class="number">Used</th><th class="number">429s</th><th>Hottest key</th><th>Largest key</th></tr></thead>
-      <tbody>${partitions.map((/** @type {any} */ one) => html`<tr key=${one.range} class=${one.range === chosen ? "chosen" : ""}><td><button class="link" onClick=${() => setChosen(one.range)}>${one.range}</button></td><td><code>${short(one.min)}–${short(one.max)}</code></td><td class="number">${count(one.items)}</td><td class="number nowrap">${bytes(one.sizeBytes)}</td><td class="number">${figure(one.throughput)}</td><td class="number">${figure(one.ruPerSecond)}</td><td class="number">${Math.round(one.normalized * 100)} %</td><td class="number nowrap">${count(one.throttled)}${one.refusedPerSecond > 0 ? html` <span class="badge bad">${figure(one.refusedPerSecond)}/s</span>` : ""}</td>
+      <tbody>${partitions.map((one) => html`<tr key=${one.range} class=${one.range === chosen ? "chosen" : ""}><td><button class="link" onClick=${() => setChosen(one.range)}>${one.range}</button></td><td><code>${short(one.min)}–${short(one.max)}</code></td><td class="number">${count(one.items)}</td><td class="number nowrap">${bytes(one.sizeBytes)}</td><td class="number">${figure(one.throughput)}</td><td class="number">${figure(one.ruPerSecond)}</td><td class="number">${Math.round(one.normalized * 100)} %</td><td class="number nowrap">${count(one.throttled)}${one.refusedPerSecond > 0 ? html` <span class="badge bad">${figure(one.refusedPerSecond)}/s</span>` : ""}</td>
         <td>${one.hot[0] ? `${keyText(one.hot[0].partitionKey)} (${Math.round(one.hot[0].share * 100)} %)` : "–"}</td><td>${one.largest[0] ? `${keyText(one.largest[0].partitionKey)} (${bytes(one.largest[0].sizeBytes)})` : "–"}</td></tr>`)}</tbody></table></div>`;
 }
 
 /** @param {string} bound */
 const short = (bound) => (bound.length > 4 ? `${bound.slice(0, 4)}…` : bound || "00");
-const say = { sizeBytes: bytes, items: count, ruPerSecond: (/** @type {number} */ n) => `${figure(n)} RU/s`, throttled: (/** @type {number} */ n) => `${count(n)} × 429` };
+const say = { sizeBytes: bytes, items: count, ruPerSecond: (n) => `${figure(n)} RU/s`, throttled: (n) => `${count(n)} × 429` };
 
 function Bars({ partitions, measure, chosen, onChoose }) {
-  const most = Math.max(1e-9, ...partitions.map((/** @type {any} */ one) => one[measure]));
-  const mean = partitions.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one[measure], 0) / partitions.length;
+  const most = Math.max(1e-9, ...partitions.map((one) => one[measure]));
+  const mean = partitions.reduce((sum, one) => sum + one[measure], 0) / partitions.length;
   const all = mean * partitions.length || 1;
-  return html`<div class="bars" role="group" aria-label=${`Bars: ${measure === "sizeBytes" ? "storage" : measure} of each physical partition`}>${partitions.map((/** @type {any} */ one) => html`<button key=${one.range} class="bar-row" aria-pressed=${one.range === chosen ? "true" : "false"} onClick=${() => onChoose(one.range)}>
+  return html`<div class="bars" role="group" aria-label=${`Bars: ${measure === "sizeBytes" ? "storage" : measure} of each physical partition`}>${partitions.map((one) => html`<button key=${one.range} class="bar-row" aria-pressed=${one.range === chosen ? "true" : "false"} onClick=${() => onChoose(one.range)}>
       <span>Partition ${one.range}</span><span class="bar-track" aria-hidden="true"><span class=${`bar-fill ${one[measure] > mean * 1.6 && partitions.length > 1 ? "hot" : ""}`} style=${{ width: `${(100 * one[measure]) / most}%` }}></span>${partitions.length > 1 && html`<span class="bar-mean" style=${{ left: `${(100 * mean) / most}%` }}></span>`}</span>
       <span class="number">${say[measure](one[measure])} <span class="muted">${Math.round((100 * one[measure]) / all)} %</span></span></button>`)}</div>
     <p class="legend"><span>│ mean: ${say[measure](mean)}</span>${measure === "sizeBytes" && html`<span>limit of one: ${bytes(partitions[0].sizeLimitBytes)}</span>`}<span><span class="swatch striped"></span>striped: far above the mean</span></p>`;
@@ -107,18 +107,18 @@ function Bars({ partitions, measure, chosen, onChoose }) {
 
 function Card({ one, db, coll }) {
   const definition = definitionOf(db, coll);
-  const show = (/** @type {any[]} */ key) => {
+  const show = (key) => {
     const paths = definition?.partitionKey?.paths ?? [];
-    const where = paths.map((/** @type {string} */ path, /** @type {number} */ n) => `c${path.split("/").slice(1).map((step) => `[${JSON.stringify(step.replace(/^"|"$/g, ""))}]`).join("")} = ${JSON.stringify(key[n])}`).join(" AND ");
+    const where = paths.map((path, n) => `c${path.split("/").slice(1).map((step) => `[${JSON.stringify(step.replace(/^"|"$/g, ""))}]`).join("")} = ${JSON.stringify(key[n])}`).join(" AND ");
     sessionStorage.setItem(`orrery-query:${db}/${coll}`, JSON.stringify([{ id: 1, text: `SELECT * FROM c WHERE ${where}`, values: {} }]));
     go("c", db, coll, "query");
   };
   return html`<section class="card" aria-label=${`Partition ${one.range}`}><h2>Partition ${one.range}</h2>
     <p class="muted">hash <code>${short(one.min)}–${short(one.max)}</code> · ${bytes(one.sizeBytes)} of ${bytes(one.sizeLimitBytes)} · ${figure(one.ruPerSecond)} of ${figure(one.throughput)} RU/s</p>
     <h3>Hottest keys <small class="muted">share of RU in ${WINDOW}</small></h3>
-    ${one.hot.length ? html`<ul>${one.hot.map((/** @type {any} */ hot) => html`<li key=${keyText(hot.partitionKey)}><button class="link" onClick=${() => show(hot.partitionKey)}>${keyText(hot.partitionKey)}</button> ${Math.round(hot.share * 100)} % · ${figure(hot.ruPerSecond)} RU/s</li>`)}</ul>` : html`<p class="muted">None in use.</p>`}
+    ${one.hot.length ? html`<ul>${one.hot.map((hot) => html`<li key=${keyText(hot.partitionKey)}><button class="link" onClick=${() => show(hot.partitionKey)}>${keyText(hot.partitionKey)}</button> ${Math.round(hot.share * 100)} % · ${figure(hot.ruPerSecond)} RU/s</li>`)}</ul>` : html`<p class="muted">None in use.</p>`}
     <h3>Largest keys</h3>
-    ${one.largest.length ? html`<ul>${one.largest.map((/** @type {any} */ large) => html`<li key=${keyText(large.partitionKey)}><button class="link" onClick=${() => show(large.partitionKey)}>${keyText(large.partitionKey)}</button> ${bytes(large.sizeBytes)} · ${plural(large.items, "item")}</li>`)}</ul>` : html`<p class="muted">No items.</p>`}
+    ${one.largest.length ? html`<ul>${one.largest.map((large) => html`<li key=${keyText(large.partitionKey)}><button class="link" onClick=${() => show(large.partitionKey)}>${keyText(large.partitionKey)}</button> ${bytes(large.sizeBytes)} · ${plural(large.items, "item")}</li>`)}</ul>` : html`<p class="muted">No items.</p>`}
   </section>`;
 }
 

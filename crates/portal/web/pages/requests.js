@@ -9,7 +9,7 @@ export default function Requests() {
   const [open, setOpen] = useState("");
   const [form, setForm] = useState("request");
   const forms = [["request", "As sent"], ["curl", "curl"], ...Object.entries(PROGRAMS).map(([id, { title }]) => [id, title])];
-  const text = (/** @type {any} */ one) => (form === "curl" ? curlOf(one) : (PROGRAMS[form] && programOf(form, one)) || `${Object.entries(one.headers).map(([name, value]) => `${name}: ${value}`).join("\n")}${one.body ? `\n\n${one.body}` : ""}`);
+  const text = (one) => (form === "curl" ? curlOf(one) : (PROGRAMS[form] && programOf(form, one)) || `${Object.entries(one.headers).map(([name, value]) => `${name}: ${value}`).join("\n")}${one.body ? `\n\n${one.body}` : ""}`);
   return html`<div class="drawer-body" tabindex="0" role="region" aria-label="Requests of this page">
     <div class="row"><span class="muted small">Newest first. Keys and signatures are not kept.</span><span class="grow"></span><button class="small" onClick=${() => (requests.value = [])}>Clear</button></div>
     <table class="plain-table"><thead><tr><th>Time</th><th>Request</th><th class="number">Status</th><th class="number">RU</th><th class="number">Time</th><th><span class="muted">Copy</span></th></tr></thead>

@@ -14,9 +14,9 @@ const KINDS = {
 
 export default function Scripts({ db, coll }) {
   const [kind, setKind] = useState("sprocs");
-  const [all, setAll] = useState(/** @type {any[] | null} */ (null));
-  const [open, setOpen] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [all, setAll] = useState(null);
+  const [open, setOpen] = useState(null);
+  const [error, setError] = useState(null);
   const path = ["dbs", db, "colls", coll, kind];
   const load = async () => {
     try {
@@ -37,7 +37,7 @@ export default function Scripts({ db, coll }) {
       <button class="primary" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${create}>New ${KINDS[kind].one}</button></div>
     <${ErrorBox} error=${error} onRetry=${load} />
     <div class="split"><div class="list script-list">${!all ? html`<${Loading} />` : all.length === 0 ? html`<p class="muted">None yet. A new one begins with a template.</p>` : html`<ul class="plain-list">${all.map((one) => html`<li key=${one.id}><button class="plain" aria-pressed=${open?.id === one.id ? "true" : "false"} onClick=${() => setOpen(one)}>${one.id}</button></li>`)}</ul>`}</div>
-      ${open && html`<${Script} key=${open.fresh ? "new" : open._rid} kind=${kind} path=${path} db=${db} coll=${coll} script=${open} onClose=${() => setOpen(null)} onSaved=${(/** @type {any} */ saved) => (load(), setOpen(saved))} onDeleted=${() => (setOpen(null), load())} />`}</div>`;
+      ${open && html`<${Script} key=${open.fresh ? "new" : open._rid} kind=${kind} path=${path} db=${db} coll=${coll} script=${open} onClose=${() => setOpen(null)} onSaved=${(saved) => (load(), setOpen(saved))} onDeleted=${() => (setOpen(null), load())} />`}</div>`;
 }
 
 function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
@@ -45,10 +45,10 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
   const [body, setBody] = useState(script.body);
   const [type, setType] = useState(script.triggerType ?? "Pre");
   const [operation, setOperation] = useState(script.triggerOperation ?? "All");
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [deleting, setDeleting] = useState(false);
   const editor = useRef(/** @type {any} */ (null));
-  const failed = (/** @type {any} */ problem) => {
+  const failed = (problem) => {
     if (!editor.current) return;
     const { view, cm } = editor.current;
     const spot = placeOf(problem);
@@ -75,12 +75,12 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
     }
   };
   return html`<section class="side wide-side" aria-label=${script.fresh ? "New script" : script.id}>
-    <div class="row">${script.fresh ? html`<input aria-label="Name" placeholder="name" autofocus value=${id} onInput=${(/** @type {any} */ event) => setId(event.target.value)} />` : html`<strong>${script.id}</strong>`}
-      ${kind === "triggers" && html`<select aria-label="When" value=${type} onChange=${(/** @type {any} */ event) => setType(event.target.value)}><option>Pre</option><option>Post</option></select><select aria-label="Of which operation" value=${operation} onChange=${(/** @type {any} */ event) => setOperation(event.target.value)}>${["All", "Create", "Replace", "Delete", "Update"].map((one) => html`<option key=${one}>${one}</option>`)}</select>`}
+    <div class="row">${script.fresh ? html`<input aria-label="Name" placeholder="name" autofocus value=${id} onInput=${(event) => setId(event.target.value)} />` : html`<strong>${script.id}</strong>`}
+      ${kind === "triggers" && html`<select aria-label="When" value=${type} onChange=${(event) => setType(event.target.value)}><option>Pre</option><option>Post</option></select><select aria-label="Of which operation" value=${operation} onChange=${(event) => setOperation(event.target.value)}>${["All", "Create", "Replace", "Delete", "Update"].map((one) => html`<option key=${one}>${one}</option>`)}</select>`}
       <span class="grow"></span><button class="primary" disabled=${!changed || !id || readOnly.value} title=${readOnly.value ? READ_ONLY : "Ctrl+S"} onClick=${save}>Save</button>
       ${!script.fresh && html`<button disabled=${readOnly.value} onClick=${() => setDeleting(true)}>Delete</button>`}<button class="plain" aria-label="Close the script" onClick=${onClose}>✕</button></div>
     <${ErrorBox} error=${error} title="Not saved" />
-    <${Editor} label="Script" language="js" size="fill" value=${body} onChange=${setBody} readOnly=${readOnly.value} handle=${(/** @type {any} */ view, /** @type {any} */ cm) => (editor.current = { view, cm })} keys=${{ "Mod-s": save }} />
+    <${Editor} label="Script" language="js" size="fill" value=${body} onChange=${setBody} readOnly=${readOnly.value} handle=${(view, cm) => (editor.current = { view, cm })} keys=${{ "Mod-s": save }} />
     ${kind === "sprocs" && !script.fresh && html`<${Run} path=${[...path, script.id]} paths=${keyPaths(definitionOf(db, coll))} changed=${changed} onSave=${save} onFailed=${failed} />`}
     ${kind === "udfs" && !script.fresh && html`<${Try} db=${db} coll=${coll} id=${script.id} changed=${changed} onSave=${save} onFailed=${failed} />`}
     ${deleting && html`<${Confirm} title="Delete this script?" text=${`${script.id} will be deleted.`} action="Delete" onClose=${() => setDeleting(false)} onDo=${async () => {
@@ -94,10 +94,10 @@ function Script({ kind, path, db, coll, script, onClose, onSaved, onDeleted }) {
 function Run({ path, paths, changed, onSave, onFailed }) {
   const [keys, setKeys] = useState(() => paths.map(() => ""));
   const [text, setText] = useState("[]");
-  const [result, setResult] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [result, setResult] = useState(null);
+  const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
-  const value = (/** @type {string} */ typed) => {
+  const value = (typed) => {
     try {
       return parse(typed);
     } catch {
@@ -121,8 +121,8 @@ function Run({ path, paths, changed, onSave, onFailed }) {
     }
   };
   return html`<div class="card"><h2>Run</h2><div class="row">
-      ${paths.map((/** @type {string} */ path, /** @type {number} */ n) => html`<label key=${path} class="row"><code>${path}</code><input aria-label=${`Partition key ${path}`} placeholder="value" value=${keys[n]} onInput=${(/** @type {any} */ event) => setKeys(keys.map((one, m) => (m === n ? event.target.value : one)))} /></label>`)}
-      <label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
+      ${paths.map((path, n) => html`<label key=${path} class="row"><code>${path}</code><input aria-label=${`Partition key ${path}`} placeholder="value" value=${keys[n]} onInput=${(event) => setKeys(keys.map((one, m) => (m === n ? event.target.value : one)))} /></label>`)}
+      <label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(event) => setText(event.target.value)} /></label>
       <button class="primary" disabled=${busy || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} onClick=${run}>${busy ? "Running…" : changed ? "Save and run" : "Run"}</button></div>
     <${ErrorBox} error=${error} title=${`The script failed${placeOf(error) ? ` in line ${placeOf(error)?.line}` : ""}; nothing was written`} />
     ${error?.log && html`<h3>Console until then</h3><pre>${error.log}</pre>`}
@@ -138,21 +138,21 @@ function placeOf(problem) {
 /** A function is tried in a query that has nothing but it. */
 function Try({ db, coll, id, changed, onSave, onFailed }) {
   const [text, setText] = useState("[100]");
-  const [result, setResult] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [result, setResult] = useState(null);
+  const [error, setError] = useState(null);
   const run = async () => {
     setError(null);
     onFailed(null);
     try {
       if (changed && !(await onSave())) return;
       const values = parse(text);
-      const answer = await query(db, coll, `SELECT VALUE udf.${id}(${values.map((/** @type {any} */ _, /** @type {number} */ n) => `@a${n}`).join(", ")})`, { parameters: values.map((/** @type {any} */ value, /** @type {number} */ n) => ({ name: `@a${n}`, value })) });
+      const answer = await query(db, coll, `SELECT VALUE udf.${id}(${values.map((_, n) => `@a${n}`).join(", ")})`, { parameters: values.map((value, n) => ({ name: `@a${n}`, value })) });
       setResult({ rows: answer.value.Documents, charge: answer.charge });
     } catch (problem) {
       setError(problem);
       onFailed(problem);
     }
   };
-  return html`<div class="card"><h2>Try</h2><div class="row"><label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label><button class="primary" onClick=${run}>${changed ? "Save and try" : "Try"}</button></div>
+  return html`<div class="card"><h2>Try</h2><div class="row"><label class="row grow">Arguments <input class="grow mono" aria-label="Arguments, a JSON array" value=${text} onInput=${(event) => setText(event.target.value)} /></label><button class="primary" onClick=${run}>${changed ? "Save and try" : "Try"}</button></div>
     <${ErrorBox} error=${error} title=${`The function failed${placeOf(error) ? ` in line ${placeOf(error)?.line}` : ""}`} />${result && html`<pre>${result.rows.length ? write(result.rows[0]) : "undefined"}</pre><p class="muted small">${result.charge.toFixed(2)} RU</p>`}</div>`;
 }

@@ -12,6 +12,6 @@ export default function Shortcuts({ onClose }) {
   const [letters, setLetters] = useState(localStorage.getItem("orrery-letters") !== "off");
   return html`<${Dialog} title="Keys" onClose=${onClose}>
     <table class="plain-table"><tbody>${KEYS.map(([keys, what]) => html`<tr key=${keys}><td class="nowrap"><kbd>${keys}</kbd></td><td>${what}</td></tr>`)}</tbody></table>
-    <label class="row"><input type="checkbox" checked=${letters} onChange=${(/** @type {any} */ event) => (setLetters(event.target.checked), localStorage.setItem("orrery-letters", event.target.checked ? "on" : "off"))} /> Single letters work outside of fields</label>
+    <label class="row"><input type="checkbox" checked=${letters} onChange=${(event) => (setLetters(event.target.checked), localStorage.setItem("orrery-letters", event.target.checked ? "on" : "off"))} /> Single letters work outside of fields</label>
   </${Dialog}>`;
 }

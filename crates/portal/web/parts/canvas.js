@@ -18,7 +18,7 @@ const LABELS_MAX = 30;
 let loading = null;
 const load = () => (loading ??= import("../vendor/force.js"));
 
-const resolved = (/** @type {string} */ name, /** @type {HTMLElement} */ at) => {
+const resolved = (name, /** @type {HTMLElement} */ at) => {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;
   at.append(probe);
@@ -32,7 +32,7 @@ const resolved = (/** @type {string} */ name, /** @type {HTMLElement} */ at) => 
  *   selected: string, onSelect: (id: string) => void, onOpen: (id: string) => void, handle?: (tools: any) => void}} properties
  */
 export function Canvas({ picture, version, look, hidden, selected, onSelect, onOpen, handle }) {
-  const place = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const place = useRef(null);
   const state = useRef(/** @type {any} */ ({ zoom: 1, x: 0, y: 0, dirty: true, over: "", frames: 0 }));
   const now = useRef(/** @type {any} */ (null));
   now.current = { look, hidden, selected, onSelect, onOpen, picture };
@@ -66,7 +66,7 @@ export function Canvas({ picture, version, look, hidden, selected, onSelect, onO
     requestAnimationFrame(frame);
     canvas.addEventListener("wheel", (event) => (event.preventDefault(), zoomAt(canvas, view, event.offsetX, event.offsetY, Math.exp(-event.deltaY / 500))), { passive: false });
     const tools = {
-      zoom: (/** @type {number} */ by) => zoomAt(canvas, view, canvas.clientWidth / 2, canvas.clientHeight / 2, by),
+      zoom: (by) => zoomAt(canvas, view, canvas.clientWidth / 2, canvas.clientHeight / 2, by),
       fit: () => fit(canvas, view, now.current.picture),
       again: () => (view.simulation?.alpha(0.6), wake()),
       image: () => canvas.toDataURL("image/png"),
@@ -93,7 +93,7 @@ export function Canvas({ picture, version, look, hidden, selected, onSelect, onO
       const many = nodes.length > 800;
       const simulation = (view.simulation = force.forceSimulation(nodes).stop());
       simulation
-        .force("link", force.forceLink(edges).distance(55).strength((/** @type {any} */ edge) => 1 / Math.min(8, Math.max(1, Math.min(edge.source.degree, edge.target.degree)))))
+        .force("link", force.forceLink(edges).distance(55).strength((edge) => 1 / Math.min(8, Math.max(1, Math.min(edge.source.degree, edge.target.degree)))))
         .force("charge", force.forceManyBody().strength(-110).theta(many ? 1.2 : 0.9).distanceMax(many ? 500 : 1200))
         .force("x", force.forceX().strength(0.03)).force("y", force.forceY().strength(0.03))
         .alphaDecay(many ? 0.045 : 0.028);
@@ -110,14 +110,14 @@ export function Canvas({ picture, version, look, hidden, selected, onSelect, onO
   }, [picture, version]);
   useEffect(() => void (state.current.colours = null, state.current.dirty = true), [theme.value, look, hidden, selected, version]);
 
-  const at = (/** @type {PointerEvent} */ event) => hit(state.current, now.current, event.offsetX, event.offsetY, /** @type {HTMLCanvasElement} */ (place.current));
-  const down = (/** @type {PointerEvent} */ event) => {
+  const at = (event) => hit(state.current, now.current, event.offsetX, event.offsetY, /** @type {HTMLCanvasElement} */ (place.current));
+  const down = (event) => {
     const canvas = /** @type {HTMLCanvasElement} */ (place.current);
     const view = state.current;
     const node = at(event);
     canvas.setPointerCapture(event.pointerId);
     let moved = 0, last = [event.offsetX, event.offsetY];
-    const move = (/** @type {PointerEvent} */ next) => {
+    const move = (next) => {
       const [dx, dy] = [next.offsetX - last[0], next.offsetY - last[1]];
       moved += Math.abs(dx) + Math.abs(dy);
       last = [next.offsetX, next.offsetY];
@@ -136,7 +136,7 @@ export function Canvas({ picture, version, look, hidden, selected, onSelect, onO
       if (moved <= 3) onSelect(node?.id ?? "");
     }, { once: true });
   };
-  const keys = (/** @type {KeyboardEvent} */ event) => {
+  const keys = (event) => {
     const view = state.current, canvas = /** @type {HTMLCanvasElement} */ (place.current);
     const step = 60 / view.zoom;
     const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
@@ -153,8 +153,8 @@ export function Canvas({ picture, version, look, hidden, selected, onSelect, onO
     event.preventDefault();
   };
   return html`<canvas ref=${place} class="graph-canvas" tabindex="0" role="img" aria-label=${`Picture of ${picture.nodes.size} vertices and ${picture.edges.size} edges. n and p go from vertex to vertex, Enter expands, arrows move, plus and minus zoom, 0 shows all. The same is in the table below.`}
-    onPointerDown=${down} onDblClick=${(/** @type {any} */ event) => { const node = at(event); if (node) onOpen(node.id); }} onKeyDown=${keys}
-    onPointerMove=${(/** @type {any} */ event) => { const id = at(event)?.id ?? ""; if (id !== state.current.over) (state.current.over = id), (state.current.dirty = true), (event.target.style.cursor = id ? "pointer" : "grab"); }}></canvas>`;
+    onPointerDown=${down} onDblClick=${(event) => { const node = at(event); if (node) onOpen(node.id); }} onKeyDown=${keys}
+    onPointerMove=${(event) => { const id = at(event)?.id ?? ""; if (id !== state.current.over) (state.current.over = id), (state.current.dirty = true), (event.target.style.cursor = id ? "pointer" : "grab"); }}></canvas>`;
 }
 
 /** @param {HTMLCanvasElement} canvas @param {any} view @param {number} x @param {number} y */
@@ -181,7 +181,7 @@ function fit(canvas, view, picture) {
   view.dirty = true;
 }
 
-const radius = (/** @type {any} */ node, /** @type {string} */ size) => (size === "degree" ? Math.min(RADIUS_MAX, RADIUS + 1.6 * Math.sqrt(node.degree)) : RADIUS);
+const radius = (node, size) => (size === "degree" ? Math.min(RADIUS_MAX, RADIUS + 1.6 * Math.sqrt(node.degree)) : RADIUS);
 
 /** The vertex under a point. @param {any} view @param {any} properties @param {number} x @param {number} y @param {HTMLCanvasElement} canvas */
 function hit(view, { picture, hidden, look }, x, y, canvas) {
@@ -206,7 +206,7 @@ function draw(canvas, view, { picture, look, hidden, selected }) {
   context.clearRect(0, 0, canvas.width, canvas.height);
   context.setTransform(scale, 0, 0, scale, canvas.width / 2 - view.x * scale, canvas.height / 2 - view.y * scale);
   const [left, top] = world(canvas, view, -40, -40), [right, bottom] = world(canvas, view, canvas.clientWidth + 40, canvas.clientHeight + 40);
-  const inside = (/** @type {any} */ node) => node.x > left && node.x < right && node.y > top && node.y < bottom;
+  const inside = (node) => node.x > left && node.x < right && node.y > top && node.y < bottom;
   const focus = view.over || selected;
   const shown = [...picture.edges.values()].filter((edge) => edge.source.id !== undefined && !hidden.has(`e:${edge.label}`) && !hidden.has(`v:${edge.source.label}`) && !hidden.has(`v:${edge.target.label}`) && (inside(edge.source) || inside(edge.target)));
   const strong = focus ? shown.filter((edge) => edge.source.id === focus || edge.target.id === focus) : [];
@@ -229,7 +229,7 @@ function draw(canvas, view, { picture, look, hidden, selected }) {
     }
     context.fillStyle = colour;
     context.fill();
-    const marked = nodes.filter((/** @type {any} */ node) => node.ghost || node.fx != null || node.id === selected || node.id === view.over);
+    const marked = nodes.filter((node) => node.ghost || node.fx != null || node.id === selected || node.id === view.over);
     for (const node of marked) {
       const r = radius(node, look.size);
       context.beginPath();

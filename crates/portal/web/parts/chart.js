@@ -33,7 +33,7 @@ const colour = (name) => {
 
 /** @param {{title: string, series: {name: string, colour: string, dash?: number[]}[], data: number[][], unit: (n: number) => string}} properties */
 export function Chart({ title, series, data, unit }) {
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const place = useRef(null);
   const plot = useRef(/** @type {any} */ (null));
   const latest = useRef(data);
   latest.current = drawn(data);
@@ -46,9 +46,9 @@ export function Chart({ title, series, data, unit }) {
       const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
       plot.current = new uPlot({
         width: element.clientWidth, height: HEIGHT_PX, legend: { show: false },
-        series: [{}, ...series.map((one) => ({ label: one.name, stroke: colour(one.colour), width: 2, dash: one.dash, points: { show: false }, value: (/** @type {any} */ _, /** @type {number} */ n) => (n === null || n === undefined ? "–" : unit(n)) }))],
-        axes: [axis, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(unit) }],
-        scales: { x: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => (high ? [Math.min(low, high - SPAN_S_MIN), high] : [Date.now() / 1000 - SPAN_S_MIN, Date.now() / 1000]) }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.1, LEAST)] } },
+        series: [{}, ...series.map((one) => ({ label: one.name, stroke: colour(one.colour), width: 2, dash: one.dash, points: { show: false }, value: (_, n) => (n === null || n === undefined ? "–" : unit(n)) }))],
+        axes: [axis, { ...axis, size: 64, values: (_, /** @type {number[]} */ all) => all.map(unit) }],
+        scales: { x: { range: (_, low, high) => (high ? [Math.min(low, high - SPAN_S_MIN), high] : [Date.now() / 1000 - SPAN_S_MIN, Date.now() / 1000]) }, y: { range: (_, __, high) => [0, Math.max(high * 1.1, LEAST)] } },
       }, latest.current, element);
       observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
       observer.observe(element);

@@ -4,8 +4,9 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { write, run } from "../api/mongo.js";
 import { newObjectId, read, shown } from "../api/mongo-values.js";
 import { announce, readOnly, unsaved, READ_ONLY } from "../state.js";
-import { Confirm, Dialog, ErrorBox } from "./ui.js";
-import { Diff, Editor } from "./editor.js";
+import { Confirm, ErrorBox } from "./ui.js";
+import { Editor } from "./editor.js";
+import { Conflict } from "./conflict.js";
 
 /** What finds a document only if it is what it was. @param {any} document */
 const asItWas = (document) => ({ _id: document._id, $expr: { $eq: ["$$ROOT", { $literal: document }] } });
@@ -15,11 +16,11 @@ export function DocumentEditor({ db, coll, document, onClose, onSaved, onDeleted
   const fresh = document === null;
   const base = useRef(shown(document ?? { _id: newObjectId() }));
   const [text, setText] = useState(base.current);
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [conflict, setConflict] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
+  const [conflict, setConflict] = useState(null);
   const [busy, setBusy] = useState(false);
   const [deleting, setDeleting] = useState(false);
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const place = useRef(null);
   const changed = text !== base.current;
   useEffect(() => void (matchMedia("(max-width: 760px)").matches && place.current?.scrollIntoView({ block: "start" })), []);
   useEffect(() => {
@@ -27,7 +28,7 @@ export function DocumentEditor({ db, coll, document, onClose, onSaved, onDeleted
     return () => void (unsaved.value = false);
   }, [changed]);
 
-  const save = async (/** @type {string} */ body = text, /** @type {any} */ before = document) => {
+  const save = async (body = text, before = document) => {
     if (readOnly.value) return;
     setError(null);
     setBusy(true);
@@ -67,17 +68,7 @@ export function DocumentEditor({ db, coll, document, onClose, onSaved, onDeleted
       <button class="plain" onClick=${onClose} aria-label="Close the document">✕</button></div>
     <${ErrorBox} error=${error} title="Not saved" onClose=${() => setError(null)} />
     <${Editor} label="The document" language="mongo" value=${text} onChange=${setText} readOnly=${readOnly.value} size="fill" focus=${fresh} keys=${{ "Mod-s": () => save(), Escape: onClose }} />
-    ${conflict && html`<${Conflict} theirs=${shown(conflict)} mine=${text} busy=${busy} error=${error} onKeep=${(/** @type {string} */ merged) => save(merged, conflict)} onTheirs=${() => (setConflict(null), onSaved(conflict))} onClose=${() => setConflict(null)} />`}
+    ${conflict && html`<${Conflict} noun="document" theirs=${shown(conflict)} mine=${text} busy=${busy} error=${error} onKeep=${(merged) => save(merged, conflict)} onTheirs=${() => (setConflict(null), onSaved(conflict))} onClose=${() => setConflict(null)} />`}
     ${deleting && html`<${Confirm} title="Delete this document?" text=${`${name} will be deleted. It can be put back for ten seconds.`} action="Delete" onDo=${remove} onClose=${() => setDeleting(false)} />`}
   </section>`;
-}
-
-function Conflict({ theirs, mine, onKeep, onTheirs, onClose, busy, error }) {
-  const merged = useRef(mine);
-  return html`<${Dialog} title="Somebody changed this document meanwhile" wide=${true} onClose=${onClose}>
-    <p>Left is what the server has now, right is yours. Take over single changes with the arrows between them, edit the right side, then save.</p>
-    <${Diff} before=${theirs} after=${mine} labels=${["On the server now", "Yours"]} onChange=${(/** @type {string} */ text) => (merged.current = text)} />
-    <${ErrorBox} error=${error} />
-    <div class="actions"><button onClick=${onClose}>Go on editing</button><button onClick=${onTheirs}>Take theirs</button><button class="primary" disabled=${busy} onClick=${() => onKeep(merged.current)}>Save the right side</button></div>
-  </${Dialog}>`;
 }

@@ -66,14 +66,14 @@ function overwrite(cm, event, view) {
  *   readOnly?: boolean, size?: string, complete?: (context: any) => any, hint?: string, handle?: (view: any, cm: any) => void, focus?: boolean}} properties
  */
 export function Editor({ value, label, language = "json", onChange, keys = {}, readOnly = false, size = "", complete, hint = "", handle, focus = false }) {
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const place = useRef(null);
   const view = useRef(/** @type {any} */ (null));
   const now = useRef({ onChange, keys, complete });
   now.current = { onChange, keys, complete };
   /** Texts that came from the editor itself: they are not put back into it while somebody types on. */
   const told = useRef([value]);
   const [failed, setFailed] = useState(false);
-  const tell = (/** @type {string} */ text) => {
+  const tell = (text) => {
     told.current = [...told.current.slice(-TOLD_MAX), text];
     now.current.onChange?.(text);
   };
@@ -127,14 +127,14 @@ export function Editor({ value, label, language = "json", onChange, keys = {}, r
 
 /** Two texts beside each other, with what differs marked; the right one can be edited. */
 export function Diff({ before, after, onChange, labels, readOnly = false }) {
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const place = useRef(null);
   useEffect(() => {
     let made = null;
     let gone = false;
     (async () => {
       const [cm, diff] = await Promise.all([load(), import("../vendor/editor-diff.js")]);
       if (gone || !place.current) return;
-      const common = (/** @type {string} */ label) => [cm.EditorView.cspNonce.of(nonce), cm.lineNumbers(), cm.json(), theme(cm), cm.EditorView.lineWrapping, cm.EditorView.contentAttributes.of({ "aria-label": label })];
+      const common = (label) => [cm.EditorView.cspNonce.of(nonce), cm.lineNumbers(), cm.json(), theme(cm), cm.EditorView.lineWrapping, cm.EditorView.contentAttributes.of({ "aria-label": label })];
       made = new diff.MergeView({
         parent: place.current,
         a: { doc: before, extensions: [...common(labels[0]), cm.EditorState.readOnly.of(true)] },

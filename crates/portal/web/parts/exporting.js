@@ -12,10 +12,10 @@ const TYPES = { json: "application/json", ndjson: "application/x-ndjson", csv: "
  * @returns {{busy: boolean, view: any, start: (kind: "json" | "ndjson" | "csv", pages: (signal: AbortSignal) => AsyncIterable<any[]>, values?: (rows: any[]) => any[]) => Promise<void>}}
  */
 export function useExport(name) {
-  const [rows, setRows] = useState(/** @type {number | null} */ (null));
-  const controller = useRef(/** @type {AbortController | null} */ (null));
+  const [rows, setRows] = useState(null);
+  const controller = useRef(null);
   useEffect(() => () => controller.current?.abort(), []);
-  const start = async (/** @type {"json" | "ndjson" | "csv"} */ kind, /** @type {any} */ pages, values = (/** @type {any[]} */ all) => all) => {
+  const start = async (/** @type {"json" | "ndjson" | "csv"} */ kind, pages, values = (all) => all) => {
     const mine = (controller.current = new AbortController());
     setRows(0);
     try {

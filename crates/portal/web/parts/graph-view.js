@@ -24,23 +24,23 @@ export function GraphView({ picture, version, onChange, onExpand, onDrop, onProp
   const colours = coloursFor([...picture.nodes.values()].map((node) => groupOf(node, look.colour)));
   const node = picture.nodes.get(selected) ?? null;
   const line = picture.edges.get(edge) ?? null;
-  const toggle = (/** @type {string} */ name) => {
+  const toggle = (name) => {
     const next = new Set(hidden);
     next.delete(name) || next.add(name);
     setHidden(next);
   };
-  const choose = (/** @type {string} */ id) => (setSelected(id), setEdge(""));
-  const expand = (/** @type {string} */ id, direction = "both") => onExpand?.(id, direction);
+  const choose = (id) => (setSelected(id), setEdge(""));
+  const expand = (id, direction = "both") => onExpand?.(id, direction);
   const pin = () => {
     if (node?.fx != null) Object.assign(node, { fx: null, fy: null });
     else if (node) Object.assign(node, { fx: node.x, fy: node.y });
     onChange();
   };
-  const options = (/** @type {string[]} */ first) => [...first, ...names].map((name) => html`<option key=${name} value=${name}>${name}</option>`);
+  const options = (first) => [...first, ...names].map((name) => html`<option key=${name} value=${name}>${name}</option>`);
   return html`<div class="graph">
     <div class="graph-main">
       <div class="graph-place">
-        <${Canvas} picture=${picture} version=${version} look=${look} hidden=${hidden} selected=${selected} onSelect=${choose} onOpen=${(/** @type {string} */ id) => (choose(id), expand(id))} handle=${(/** @type {any} */ made) => (tools.current = made)} />
+        <${Canvas} picture=${picture} version=${version} look=${look} hidden=${hidden} selected=${selected} onSelect=${choose} onOpen=${(id) => (choose(id), expand(id))} handle=${(made) => (tools.current = made)} />
         <div class="graph-tools" role="group" aria-label="View"><button class="small" aria-label="Zoom in" onClick=${() => tools.current?.zoom(1.3)}>+</button><button class="small" aria-label="Zoom out" onClick=${() => tools.current?.zoom(0.77)}>−</button>
           <button class="small" title="Show all (0)" onClick=${() => tools.current?.fit()}>Fit</button><button class="small" title="Arrange anew" onClick=${() => tools.current?.again()}>Arrange</button><button class="small" onClick=${() => download("graph.json", [JSON.stringify(elements(picture), null, 1)], "application/json")}>JSON</button></div>
         <p class="graph-count small" role="status">${plural(picture.nodes.size, "vertex", "vertices")}, ${plural(picture.edges.size, "edge")}${busy ? " · asking…" : ""}</p>
@@ -63,9 +63,9 @@ export function GraphView({ picture, version, onChange, onExpand, onDrop, onProp
         ${labels.edges.map(([label, n]) => html`<label key=${`e:${label}`} class="row small"><input type="checkbox" checked=${!hidden.has(`e:${label}`)} onChange=${() => toggle(`e:${label}`)} /><span class="grow">→ ${label}</span><span class="muted">${count(n)}</span></label>`)}
       </section>
       <section class="card"><h2>Style</h2>
-        <label class="row small"><span class="grow">Text</span><select value=${look.caption} onChange=${(/** @type {any} */ event) => setLook({ ...look, caption: event.target.value })}>${options(["id", "label"])}</select></label>
-        <label class="row small"><span class="grow">Colour</span><select value=${look.colour} onChange=${(/** @type {any} */ event) => setLook({ ...look, colour: event.target.value })}>${options(["label"])}</select></label>
-        <div class="row small"><span class="grow">Size</span><${Choice} label="Size of vertices" value=${look.size} options=${[["degree", "by edges"], ["same", "same"]]} onChange=${(/** @type {string} */ size) => setLook({ ...look, size })} /></div>
+        <label class="row small"><span class="grow">Text</span><select value=${look.caption} onChange=${(event) => setLook({ ...look, caption: event.target.value })}>${options(["id", "label"])}</select></label>
+        <label class="row small"><span class="grow">Colour</span><select value=${look.colour} onChange=${(event) => setLook({ ...look, colour: event.target.value })}>${options(["label"])}</select></label>
+        <div class="row small"><span class="grow">Size</span><${Choice} label="Size of vertices" value=${look.size} options=${[["degree", "by edges"], ["same", "same"]]} onChange=${(size) => setLook({ ...look, size })} /></div>
         ${look.colour !== "label" && html`<p class="small">${[...colours].slice(0, 12).map(([name, colour]) => html`<span key=${name} class="nowrap"><span class="dot" style=${{ background: colour }}></span>${name} </span>`)}</p>`}
       </section>
     </aside>

@@ -1,29 +1,16 @@
 // Gremlin for the editor: colours while typing, and the steps that can come next.
+import { streamMode } from "./sql-mode.js";
 
 const WORDS = new Set(["g", "__", "true", "false", "null", "asc", "desc", "incr", "decr", "single", "list", "set", "local", "global", "id", "label", "T", "P", "Order", "Scope"]);
 
-/** A stream mode of CodeMirror. */
-export const gremlinMode = {
-  name: "gremlin",
-  startState: () => ({}),
-  token(stream) {
-    if (stream.eatSpace()) return null;
-    if (stream.match("//")) {
-      stream.skipToEnd();
-      return "comment";
-    }
-    if (stream.match(/^'(?:[^'\\]|\\.)*'?/) || stream.match(/^"(?:[^"\\]|\\.)*"?/)) return "string";
-    if (stream.match(/^\d+\.?\d*(?:[eE][+-]?\d+)?[lLfFdDmM]?/)) return "number";
-    const word = stream.match(/^[A-Za-z_]\w*/);
-    if (word) {
-      if (/^\s*\(/.test(stream.string.slice(stream.pos))) return "variableName.function";
-      return WORDS.has(word[0]) ? "keyword" : "variableName";
-    }
-    stream.next();
-    return null;
-  },
-  languageData: { commentTokens: { line: "//" }, closeBrackets: { brackets: ["(", "[", "{", "'", '"'] } },
-};
+export const gremlinMode = streamMode("gremlin", "//", (stream) => {
+  if (stream.match(/^'(?:[^'\\]|\\.)*'?/) || stream.match(/^"(?:[^"\\]|\\.)*"?/)) return "string";
+  if (stream.match(/^\d+\.?\d*(?:[eE][+-]?\d+)?[lLfFdDmM]?/)) return "number";
+  const word = stream.match(/^[A-Za-z_]\w*/);
+  if (!word) return null;
+  if (/^\s*\(/.test(stream.string.slice(stream.pos))) return "variableName.function";
+  return WORDS.has(word[0]) ? "keyword" : "variableName";
+});
 
 /** Steps after a dot; inside of quotes, labels and names of properties. @param {() => any[]} steps @param {() => string[]} names */
 export const gremlinCompleter = (steps, names) => (context) => {

@@ -1,39 +1,48 @@
-// Files into a container: what is in them, what is missing, then upserts a few at a time, with what failed kept.
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+// Files into a container: what is in them, what each member becomes, a dry run, then upserts a few at a time.
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { send, keyHeader } from "../api/client.js";
-import { at, own, write } from "../api/json.js";
-import { itemsOf, toNdjson } from "../api/files.js";
-import { Dialog, ErrorBox, count, download, plural } from "./ui.js";
+import { at, cell, own, write } from "../api/json.js";
+import { itemsOf } from "../api/files.js";
+import { CELL_TYPES, dryRun, isObject, mapped, sourcesOf } from "../api/mapping.js";
+import { readOnly, READ_ONLY } from "../state.js";
+import { Dialog, ErrorBox, Field, count, download, plural } from "./ui.js";
+import { useJob } from "./job.js";
 
 const PARALLEL = 16;
 /** What one drop may be; larger files are for the command line. */
 const FILE_BYTES_MAX = 200 * 1024 * 1024;
+const ITEM_BYTES_MAX = 2 * 1024 * 1024;
+/** Rows that the list of a dry run shows; all of them can be saved. */
+const BAD_SHOWN_MAX = 50, ROWS_COUNTED_MAX = 20_000;
 
 /** Writes items one by one. @param {string} db @param {string} coll @param {string[]} paths @returns {Sink} */
 const upserts = (db, coll, paths) => ({
-  noun: "item", id: "/id", batch: 1,
+  noun: "item", id: "/id", batch: 1, bytesMax: ITEM_BYTES_MAX,
   async write([first], signal) {
     first.id ??= crypto.randomUUID();
     const item = own(first);
     if (typeof item.id !== "string") item.id = write(item.id, 0);
-    const answer = await send("POST", ["dbs", db, "colls", coll, "docs"], { quiet: true, signal, headers: { "x-ms-documentdb-is-upsert": "true", "x-ms-documentdb-partitionkey": keyHeader(item, paths), prefer: "return=minimal" }, body: write(item, 0) });
-    return { charge: answer.charge, failed: [] };
+    return await send("POST", ["dbs", db, "colls", coll, "docs"], { quiet: true, signal, headers: { "x-ms-documentdb-is-upsert": "true", "x-ms-documentdb-partitionkey": keyHeader(item, paths), prefer: "return=minimal" }, body: write(item, 0) });
   },
 });
 
 /**
  * Where the items go: how many at once, and what became of those that were refused.
- * @typedef {{noun: string, id: string, batch: number, write: (items: any[], signal: AbortSignal) => Promise<{charge: number, failed: {item: any, problem: any}[]}>}} Sink
+ * @typedef {{noun: string, id: string, batch: number, bytesMax: number, write: (items: any[], signal: AbortSignal) => Promise<import("./job.js").Did>}} Sink
  * @param {{db: string, coll: string, paths: string[], files: File[], onClose: () => void, sink?: Sink}} properties
  */
-export function Import({ db, coll, paths, files, onClose, sink = upserts(db, coll, paths) }) {
-  const [items, setItems] = useState(/** @type {any[] | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [progress, setProgress] = useState({ done: 0, charge: 0, failed: /** @type {any[]} */ ([]), state: "ready" });
-  const stop = useRef(/** @type {AbortController | null} */ (null));
-  useEffect(() => () => stop.current?.abort(), []);
+function Import({ db, coll, paths, files, onClose, sink = upserts(db, coll, paths) }) {
+  const [rows, setRows] = useState(null);
+  const [error, setError] = useState(null);
+  const [plan, setPlan] = useState(() => /** @type {import("../api/mapping.js").Plan} */ ({ columns: new Map(), keys: new Map() }));
+  const [found, setFound] = useState(null);
+  const [looked, setLooked] = useState(-1);
+  const [without, setWithout] = useState(false);
+  const looking = useRef(new AbortController());
+  const { noun } = sink;
+  const { state, busy, start, view, buttons } = useJob({ noun, name: coll, done: " written", parallel: PARALLEL, again: true });
 
-  const read = async (/** @type {File[]} */ chosen) => {
+  const read = async (chosen) => {
     setError(null);
     try {
       const all = [];
@@ -41,59 +50,101 @@ export function Import({ db, coll, paths, files, onClose, sink = upserts(db, col
         if (file.size > FILE_BYTES_MAX) throw new Error(`${file.name} is too large for the browser.`);
         for (const item of itemsOf(file.name, await file.text())) all.push(item);
       }
-      setItems(all);
+      setRows(all);
     } catch (problem) {
       setError(problem);
     }
   };
   useEffect(() => {
     if (files.length) read(files);
+    return () => looking.current.abort();
   }, []);
 
-  const objects = items?.filter((item) => item !== null && typeof item === "object" && !Array.isArray(item)) ?? [];
-  const without = (/** @type {string} */ path) => objects.filter((item) => at(item, path) === undefined).length;
-  const { state } = progress;
-  const begun = useRef({ next: 0, again: /** @type {any[][]} */ ([]), done: 0, charge: 0, failed: /** @type {any[]} */ ([]) });
-  /** From the beginning, or from where it was stopped: what was under way then is written again, which changes nothing. */
-  const run = async () => {
-    const controller = (stop.current = new AbortController());
-    const at = begun.current;
-    const tell = (/** @type {string} */ state) => setProgress({ done: at.done, charge: at.charge, failed: [...at.failed], state });
-    const timer = setInterval(() => tell("running"), 200);
-    tell("running");
-    const lane = async () => {
-      while (!controller.signal.aborted) {
-        const items = at.again.pop() ?? objects.slice(at.next, (at.next += sink.batch));
-        if (!items.length) return;
-        try {
-          const wrote = await sink.write(items, controller.signal);
-          at.done += items.length - wrote.failed.length;
-          at.charge += wrote.charge;
-          at.failed.push(...wrote.failed);
-        } catch (problem) {
-          if (controller.signal.aborted) at.again.push(items);
-          else at.failed.push(...items.map((item) => ({ item, problem })));
-        }
+  const objects = useMemo(() => rows?.filter(isObject) ?? [], [rows]);
+  const sources = useMemo(() => sourcesOf(objects), [objects]);
+  // How many have nothing at a path that needs something. Where many rows are mapped, only the dry run counts.
+  const missing = useMemo(() => {
+    const need = [...new Set([sink.id, ...paths])].map((path) => /** @type {[string, number]} */ ([path, 0]));
+    if (objects.length > ROWS_COUNTED_MAX && plan.columns.size + plan.keys.size) return need;
+    for (const row of objects) {
+      try {
+        const item = mapped(row, plan);
+        for (const one of need) if (at(item, one[0]) === undefined) one[1] += 1;
+      } catch {
+        // The dry run says what is wrong with it.
       }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, lane));
-    clearInterval(timer);
-    tell(controller.signal.aborted ? "stopped" : "done");
+    }
+    return need;
+  }, [objects, plan]);
+  const map = (/** @type {"columns" | "keys"} */ part, name, value) => {
+    const next = new Map(/** @type {Map<string, any>} */ (plan[part]));
+    value ? next.set(name, value) : next.delete(name);
+    looking.current.abort();
+    setLooked(-1);
+    setFound(null);
+    setWithout(false);
+    setPlan({ ...plan, [part]: next });
   };
-  const left = objects.length - progress.done - progress.failed.length;
-  const estimate = progress.done > 0 && state !== "done" ? `, about ${(progress.charge / progress.done * left).toFixed(0)} RU to go` : "";
+  const look = async () => {
+    looking.current.abort();
+    const { signal } = (looking.current = new AbortController());
+    setLooked(0);
+    const seen = await dryRun(rows ?? [], plan, { id: sink.id, paths, bytesMax: sink.bytesMax, signal, onRow: setLooked });
+    if (!seen) return;
+    setLooked(-1);
+    setFound(seen);
+  };
+  const bad = found?.bad ?? [];
+  const wanted = useMemo(() => {
+    if (!without) return objects;
+    const out = new Set(bad.map((one) => one.row - 1));
+    return (rows ?? []).filter((row, n) => isObject(row) && !out.has(n));
+  }, [objects, without, found]);
+  const example = () => {
+    try {
+      return write(mapped(objects[0], plan)).slice(0, 800);
+    } catch (problem) {
+      return problem.message;
+    }
+  };
+  const others = (rows?.length ?? 0) - objects.length;
   return html`<${Dialog} title=${`Import into ${coll}`} onClose=${onClose}>
-    ${!items && html`<p>JSON (an array or one object), JSON lines, or CSV with a line of names. Items with the same id and partition key are replaced.</p>
-      <label class="button">Choose files<input class="file" type="file" multiple accept=".json,.ndjson,.jsonl,.csv" onChange=${(/** @type {any} */ event) => read([...event.target.files])} /></label>`}
+    ${!rows && html`<p>JSON (an array or one object), JSON lines, or CSV with a line of names. Items with the same id and partition key are replaced.</p>
+      <label class="button">Choose files<input class="file" type="file" multiple accept=".json,.ndjson,.jsonl,.csv" onChange=${(event) => read([...event.target.files])} /></label>`}
     <${ErrorBox} error=${error} title="The file cannot be read" />
-    ${items && html`<p><strong>${plural(objects.length, sink.noun)}</strong>${items.length > objects.length ? `, and ${plural(items.length - objects.length, "value")} that ${items.length - objects.length === 1 ? "is" : "are"} no object and will be left out` : ""}.</p>
-      ${without(sink.id) > 0 && html`<p class="muted">${plural(without(sink.id), sink.noun)} without an id will get one.</p>`}
-      ${paths.map((/** @type {string} */ path) => without(path) > 0 && html`<p class="badge warn">${plural(without(path), "item")} without the partition key ${path}</p>`)}
-      ${objects[0] && state === "ready" && html`<pre class="card small">${write(objects[0]).slice(0, 800)}</pre>`}
-      ${state !== "ready" && html`<div class="progress" role="progressbar" aria-label="Items written" aria-valuenow=${progress.done} aria-valuemin="0" aria-valuemax=${objects.length}><span style=${{ width: `${(100 * (progress.done + progress.failed.length)) / Math.max(1, objects.length)}%` }}></span></div>
-        <p role="status">${count(progress.done)} of ${plural(objects.length, sink.noun)} written, ${progress.charge.toFixed(1)} RU${estimate}${state === "done" ? ". Done." : state === "stopped" ? ". Stopped." : "…"}</p>`}
-      ${progress.failed.length > 0 && html`<p class="field-error">${plural(progress.failed.length, sink.noun)} failed. The first: ${progress.failed[0].problem.message}</p>
-        <button onClick=${() => download(`${coll}-failed.ndjson`, [toNdjson(progress.failed.map((one) => one.item))], "application/x-ndjson")}>Save what failed</button>`}
-      <div class="actions">${state === "running" ? html`<button onClick=${() => stop.current?.abort()}>Stop</button>` : state === "ready" ? html`<button onClick=${onClose}>Cancel</button><button class="primary" disabled=${!objects.length} onClick=${run}>Import ${plural(objects.length, sink.noun)}</button>` : html`${state === "stopped" && left > 0 && html`<button onClick=${run}>Go on</button>`}<button class="primary" onClick=${onClose}>Close</button>`}</div>`}
+    ${rows && html`<p><strong>${plural(objects.length, noun)}</strong>${others ? `, and ${plural(others, "value")} that ${others === 1 ? "is" : "are"} no object and will be left out` : ""}.</p>
+      ${state === "ready" && html`${missing.map(([path, n], at) => n > 0 && (at ? html`<p class="badge warn">${plural(n, noun)} without the partition key ${path}</p>` : html`<p class="muted">${plural(n, noun)} without an id will get one.</p>`))}
+      ${objects[0] && html`<${Mapping} ids=${missing.map(([path]) => path)} sources=${sources} plan=${plan} map=${map} /><pre class="card small first" tabindex="0" role="region" aria-label="The first as it will be written">${example()}</pre>`}
+      <div aria-live="polite">${looked >= 0 ? html`<p>Looking at row ${count(looked)}…</p>` : found && html`<p><strong>Dry run: ${count(found.items)} of ${plural(found.rows, "row")} would be written</strong>${sink.id === "/id" && found.items ? `, about ${found.charge.toFixed(0)} RU if all are new and every path is indexed` : ""}. Nothing was written.</p>`}</div>
+      ${bad.length > 0 && html`<div class="bad-rows" tabindex="0" role="region" aria-label="Rows with something against them"><table class="plain-table"><thead><tr><th>Row</th><th>Would be</th><th>Why</th></tr></thead><tbody>${bad.slice(0, BAD_SHOWN_MAX).map((one) => html`<tr key=${one.row}><td>${one.row}</td><td><span class=${`badge ${one.refused ? "bad" : "warn"}`}>${one.refused ? "refused" : "written"}</span></td><td>${one.reason}</td></tr>`)}</tbody></table></div>
+        <p class="row"><label><input type="checkbox" checked=${without} onChange=${(event) => setWithout(event.target.checked)} /> Leave out ${bad.length === 1 ? "this row" : `these ${plural(bad.length, "row")}`}</label><button class="small" onClick=${() => download(`${coll}-rows.json`, [write(bad)], "application/json")}>Save the list</button></p>`}`}
+      ${view}
+      <div class="actions">${buttons}${state === "ready" ? html`<button onClick=${onClose}>Cancel</button><button disabled=${!rows.length} onClick=${look}>Dry run</button><button class="primary" disabled=${!wanted.length} onClick=${() => start(() => wanted, sink.write, sink.batch, (row) => mapped(row, plan))}>Import ${plural(wanted.length, noun)}</button>` : !busy && html`<button key="close" class="primary" onClick=${onClose}>Close</button>`}</div>`}
   </${Dialog}>`;
+}
+
+/** Where id and partition key come from, and what each column becomes. */
+function Mapping({ ids, sources, plan, map }) {
+  const columns = [...sources.columns];
+  return html`<details><summary>Mapping: what each member becomes</summary>
+    ${ids.map((path) => html`<${Field} key=${path} label=${`Value of ${path}`}>${(id) => html`<select id=${id} value=${plan.keys.get(path) ?? ""} onChange=${(event) => map("keys", path, event.target.value)}><option value="">as the file has it</option>${sources.paths.filter((one) => one !== path).map((one) => html`<option key=${one} value=${one}>a copy of ${one}</option>`)}</select>`}</${Field}>`)}
+    <div class="scroll-x entity"><table class="plain-table"><thead><tr><th>Take</th><th>Example</th><th>Name, or a /path</th>${columns.some(([, one]) => one.cells) && html`<th>Type</th>`}</tr></thead><tbody>${columns.map(([name, { example, cells }]) => {
+      const rule = plan.columns.get(name) ?? {}, put = (part) => map("columns", name, { ...rule, ...part });
+      return html`<tr key=${name}><td><label class="row"><input type="checkbox" checked=${!rule.out} onChange=${(event) => put({ out: !event.target.checked })} /> ${name}</label></td><td class="small">${cell(example).slice(0, 40)}</td>
+        <td><input aria-label=${`Name of ${name}`} placeholder=${name} disabled=${rule.out} value=${rule.to ?? ""} onInput=${(event) => put({ to: event.target.value })} /></td>
+        ${cells && html`<td><select aria-label=${`Type of ${name}`} disabled=${rule.out} value=${rule.type ?? (name === "id" ? "text" : "auto")} onChange=${(event) => put({ type: event.target.value })}>${CELL_TYPES.map((type) => html`<option key=${type}>${type}</option>`)}</select></td>`}</tr>`;
+    })}</tbody></table></div></details>`;
+}
+
+/** A page that takes files: where they are dropped, the button that asks for them, the dialog. @param {string} title of the button @param {any} properties of the import @param {() => void} onDone */
+export function useImport(title, properties, onDone) {
+  const [files, setFiles] = useState(/** @type {File[] | null} */ (null));
+  const [over, setOver] = useState(false);
+  const place = { class: `split ${over ? "dropping" : ""}`, onDragOver: (event) => (event.preventDefault(), setOver(true)), onDragLeave: () => setOver(false), onDrop: (event) => {
+    event.preventDefault();
+    setOver(false);
+    if (event.dataTransfer?.files.length && !readOnly.value) setFiles([...event.dataTransfer.files]);
+  } };
+  return { place, button: html`<button type="button" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : `${title}; you can also drop files here`} onClick=${() => setFiles([])}>Import</button>`,
+    dialog: files && html`<${Import} ...${properties} files=${files} onClose=${() => (setFiles(null), onDone())} />` };
 }

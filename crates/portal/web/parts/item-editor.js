@@ -3,26 +3,27 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { send, keyHeader } from "../api/client.js";
 import { parse, write, own } from "../api/json.js";
 import { announce, readOnly, unsaved, READ_ONLY } from "../state.js";
-import { Confirm, Dialog, ErrorBox } from "./ui.js";
-import { Diff, Editor } from "./editor.js";
+import { Confirm, ErrorBox } from "./ui.js";
+import { Editor } from "./editor.js";
+import { Conflict } from "./conflict.js";
 
 /** What the editor opens: an item that is there. @param {any} item */
 export const opened = (item) => ({ fresh: false, item, text: write(item), base: write(item) });
 
 export function ItemEditor({ db, coll, paths, opened, onClose, onSaved, onDeleted, undo = false }) {
   const [text, setText] = useState(opened.text);
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [conflict, setConflict] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
+  const [conflict, setConflict] = useState(null);
   const [busy, setBusy] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const changed = text !== opened.base;
-  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const place = useRef(null);
   // Below the list, on a narrow screen, nobody would see that it opened.
   useEffect(() => void (matchMedia("(max-width: 760px)").matches && place.current?.scrollIntoView({ block: "start" })), [opened.item?._self]);
   useEffect(() => setText(opened.text), [opened]);
   useEffect(() => void (unsaved.value = changed && !readOnly.value), [changed]);
 
-  const save = async (/** @type {string} */ body = text, /** @type {string} */ etag = opened.item?._etag) => {
+  const save = async (body = text, etag = opened.item?._etag) => {
     if (readOnly.value) return;
     setError(null);
     let item;
@@ -51,7 +52,7 @@ export function ItemEditor({ db, coll, paths, opened, onClose, onSaved, onDelete
     }
     setBusy(false);
   };
-  const askTheirs = async (/** @type {any} */ problem) => {
+  const askTheirs = async (problem) => {
     try {
       const theirs = await send("GET", ["dbs", db, "colls", coll, "docs", opened.item.id], { headers: { "x-ms-documentdb-partitionkey": keyHeader(opened.item, paths) } });
       setConflict(theirs.value);
@@ -72,27 +73,18 @@ export function ItemEditor({ db, coll, paths, opened, onClose, onSaved, onDelete
       <button class="plain" onClick=${onClose} aria-label="Close the item">✕</button></div>
     <${ErrorBox} error=${error} title="Not saved" onClose=${() => setError(null)} />
     <${Editor} label="The item as JSON" value=${text} onChange=${setText} readOnly=${readOnly.value} size="fill" focus=${opened.fresh} keys=${{ "Mod-s": () => save(), Escape: onClose }} />
-    ${conflict && html`<${Conflict} mine=${text} theirs=${conflict} onKeep=${(/** @type {string} */ merged) => save(merged, conflict._etag)} onTheirs=${() => (setConflict(null), onSaved(conflict))} onClose=${() => setConflict(null)} busy=${busy} error=${error} />`}
+    ${conflict && html`<${Conflict} noun="item" mine=${tidied(text)} theirs=${write(own(conflict))} onKeep=${(merged) => save(merged, conflict._etag)} onTheirs=${() => (setConflict(null), onSaved(conflict))} onClose=${() => setConflict(null)} busy=${busy} error=${error} />`}
     ${deleting && html`<${Confirm} title="Delete this item?" text=${`${opened.item.id} will be deleted. ${undo ? "It can be put back for ten seconds." : "This cannot be undone."}`} action="Delete" onDo=${remove} onClose=${() => setDeleting(false)} />`}
   </section>`;
 }
 
-/** Somebody else saved first: theirs on the left, mine on the right, and what is saved is what stands there. */
-function Conflict({ mine, theirs, onKeep, onTheirs, onClose, busy, error }) {
-  const before = write(own(theirs));
-  let after = mine;
+/** What was typed as it would be saved; text that is no JSON stays as it is. @param {string} text */
+function tidied(text) {
   try {
-    after = write(own(parse(mine)));
+    return write(own(parse(text)));
   } catch {
-    // As it was typed.
+    return text;
   }
-  const merged = useRef(after);
-  return html`<${Dialog} title="Somebody changed this item meanwhile" wide=${true} onClose=${onClose}>
-    <p>Left is what the server has now, right is yours. Take over single changes with the arrows between them, edit the right side, then save.</p>
-    <${Diff} before=${before} after=${after} labels=${["On the server now", "Yours"]} onChange=${(/** @type {string} */ text) => (merged.current = text)} />
-    <${ErrorBox} error=${error} />
-    <div class="actions"><button onClick=${onClose}>Go on editing</button><button onClick=${onTheirs}>Take theirs</button><button class="primary" disabled=${busy} onClick=${() => onKeep(merged.current)}>Save the right side</button></div>
-  </${Dialog}>`;
 }
 
 /** @param {any} item @param {string[]} paths */

@@ -9,16 +9,16 @@ import { Confirm, Dialog, ErrorBox, Field, Loading } from "./ui.js";
 const traits = (index) => [index.unique && "unique", index.sparse && "sparse", index.hidden && "hidden", index.partialFilterExpression && `only where ${shown(index.partialFilterExpression, 0)}`, index.expireAfterSeconds !== undefined && `expires after ${numberOf(index.expireAfterSeconds)} s`].filter(Boolean);
 
 export function Indexes({ db, coll, onClose }) {
-  const [all, setAll] = useState(/** @type {any[] | null} */ (null));
+  const [all, setAll] = useState(null);
   const [key, setKey] = useState("{ }");
   const [unique, setUnique] = useState(false);
   const [expires, setExpires] = useState("");
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [dropping, setDropping] = useState("");
   const [busy, setBusy] = useState(false);
   const load = () => indexes(db, coll).then(setAll, (problem) => (setAll([]), setError(problem)));
   useEffect(() => void load(), []);
-  const add = async (/** @type {Event} */ event) => {
+  const add = async (event) => {
     event.preventDefault();
     setBusy(true);
     setError(null);
@@ -39,9 +39,9 @@ export function Indexes({ db, coll, onClose }) {
       <tbody>${all.map((one) => html`<tr key=${one.name}><td>${one.name}</td><td><code>${shown(one.key, 0)}</code></td><td>${traits(one).map((text) => html`<span key=${text} class="badge">${text}</span> `)}</td>
         <td>${one.name !== "_id_" && html`<button class="plain small" disabled=${readOnly.value} title=${readOnly.value ? READ_ONLY : undefined} aria-label=${`Remove the index ${one.name}`} onClick=${() => setDropping(one.name)}>✕</button>`}</td></tr>`)}</tbody></table>`}
     <form class="toolbar gap" onSubmit=${add}>
-      <${Field} label="One more">${(/** @type {string} */ id) => html`<input id=${id} class="mono" autocomplete="off" spellcheck="false" value=${key} onInput=${(/** @type {any} */ event) => setKey(event.target.value)} />`}</${Field}>
-      <${Field} label="Expires after, in seconds">${(/** @type {string} */ id) => html`<input id=${id} type="number" min="0" value=${expires} onInput=${(/** @type {any} */ event) => setExpires(event.target.value)} />`}</${Field}>
-      <label class="row"><input type="checkbox" checked=${unique} onChange=${(/** @type {any} */ event) => setUnique(event.target.checked)} /> Unique</label>
+      <${Field} label="One more">${(id) => html`<input id=${id} class="mono" autocomplete="off" spellcheck="false" value=${key} onInput=${(event) => setKey(event.target.value)} />`}</${Field}>
+      <${Field} label="Expires after, in seconds">${(id) => html`<input id=${id} type="number" min="0" value=${expires} onInput=${(event) => setExpires(event.target.value)} />`}</${Field}>
+      <label class="row"><input type="checkbox" checked=${unique} onChange=${(event) => setUnique(event.target.checked)} /> Unique</label>
       <button class="primary" disabled=${busy || readOnly.value} title=${readOnly.value ? READ_ONLY : undefined}>${busy ? "Making…" : "Make the index"}</button>
     </form>
     <${ErrorBox} error=${error} title="That was refused" />

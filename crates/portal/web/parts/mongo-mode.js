@@ -1,41 +1,23 @@
 // What is typed for MongoDB, for the editor: colours, and what can come next.
 import { CURSOR_METHODS, METHODS } from "../api/mongo-shell.js";
+import { streamMode } from "./sql-mode.js";
 
 const WORDS = new Set(["db", "true", "false", "null", "undefined", "new", "Infinity", "NaN"]);
 const TYPES = ["ObjectId", "ISODate", "NumberLong", "NumberInt", "NumberDecimal", "UUID", "BinData", "Timestamp", "RegExp"];
 
-/** A stream mode of CodeMirror. */
-export const mongoMode = {
-  name: "mongo",
-  startState: () => ({ comment: false }),
-  token(stream, state) {
-    if (state.comment || stream.match("/*")) {
-      state.comment = !stream.match(/^.*?\*\//);
-      if (state.comment) stream.skipToEnd();
-      return "comment";
-    }
-    if (stream.eatSpace()) return null;
-    if (stream.match("//")) {
-      stream.skipToEnd();
-      return "comment";
-    }
-    const text = stream.match(/^'(?:[^'\\]|\\.)*'?/) ?? stream.match(/^"(?:[^"\\]|\\.)*"?/);
-    if (text) return /^\s*:/.test(stream.string.slice(stream.pos)) ? "propertyName" : "string";
-    if (stream.match(/^\/(?:[^/\\\n]|\\.)+\/[a-z]*/)) return "string";
-    if (stream.match(/^-?\d+\.?\d*(?:[eE][+-]?\d+)?/)) return "number";
-    const word = stream.match(/^[A-Za-z_$][\w$]*/);
-    if (word) {
-      const rest = stream.string.slice(stream.pos);
-      if (word[0].startsWith("$")) return "keyword";
-      if (/^\s*:/.test(rest)) return "propertyName";
-      if (/^\s*\(/.test(rest)) return "variableName.function";
-      return WORDS.has(word[0]) ? "keyword" : "variableName";
-    }
-    stream.next();
-    return null;
-  },
-  languageData: { commentTokens: { line: "//" }, closeBrackets: { brackets: ["(", "[", "{", "'", '"'] } },
-};
+export const mongoMode = streamMode("mongo", "//", (stream) => {
+  const text = stream.match(/^'(?:[^'\\]|\\.)*'?/) ?? stream.match(/^"(?:[^"\\]|\\.)*"?/);
+  if (text) return /^\s*:/.test(stream.string.slice(stream.pos)) ? "propertyName" : "string";
+  if (stream.match(/^\/(?:[^/\\\n]|\\.)+\/[a-z]*/)) return "string";
+  if (stream.match(/^-?\d+\.?\d*(?:[eE][+-]?\d+)?/)) return "number";
+  const word = stream.match(/^[A-Za-z_$][\w$]*/);
+  if (!word) return null;
+  const rest = stream.string.slice(stream.pos);
+  if (word[0].startsWith("$")) return "keyword";
+  if (/^\s*:/.test(rest)) return "propertyName";
+  if (/^\s*\(/.test(rest)) return "variableName.function";
+  return WORDS.has(word[0]) ? "keyword" : "variableName";
+});
 
 /** Which operators make sense behind this text. @param {string} before */
 function kinds(before) {

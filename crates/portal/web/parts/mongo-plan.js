@@ -13,11 +13,11 @@ const WIDTH = 300, BOX = 54, GAP = 30;
 const stagesOf = (plan) => (plan ? [...stagesOf(plan.inputStage), plan] : []);
 
 /** The stages of a pipeline behind the part that finds documents. @param {any} reply */
-const pipelineOf = (reply) => (reply.stages ?? []).slice(1).map((/** @type {any} */ stage) => ({ stage: Object.keys(stage)[0], pipeline: true, text: shown(Object.values(stage)[0], 0) }));
+const pipelineOf = (reply) => (reply.stages ?? []).slice(1).map((stage) => ({ stage: Object.keys(stage)[0], pipeline: true, text: shown(Object.values(stage)[0], 0) }));
 
 export function MongoPlan({ plan, db, coll }) {
   const [told, setTold] = useState(plan.reply ? plan : null);
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [added, setAdded] = useState("");
   useEffect(() => {
     if (!plan.reply) explain(plan.db, plan.command).then(setTold, setError);
@@ -46,7 +46,7 @@ export function MongoPlan({ plan, db, coll }) {
     </section>
     <section class="card"><h2>In each partition</h2>
       ${way.statement && html`<p class="small"><span class="muted">Asked of the store:</span> <code>${way.statement}</code></p>`}
-      ${(way.partitions ?? []).map((/** @type {any} */ one) => html`<details key=${numberOf(one.range)} open=${way.partitions.length === 1}><summary>Partition ${count(numberOf(one.range))}</summary><pre class="plan-text muted small">${one.plan}</pre></details>`)}
+      ${(way.partitions ?? []).map((one) => html`<details key=${numberOf(one.range)} open=${way.partitions.length === 1}><summary>Partition ${count(numberOf(one.range))}</summary><pre class="plan-text muted small">${one.plan}</pre></details>`)}
       ${!way.statement && html`<p class="muted">One document by its id: nothing is searched.</p>`}
     </section>
   </div>`;
@@ -54,7 +54,7 @@ export function MongoPlan({ plan, db, coll }) {
 
 function Stages({ stages, returned }) {
   const height = stages.length * (BOX + GAP) + 24;
-  const detail = (/** @type {any} */ one) => (one.pipeline ? one.text : one.stage === "IXSCAN" ? `${one.indexName ?? ""} ${shown(one.keyPattern ?? {}, 0)}` : one.stage === "SORT" ? shown(one.sortPattern ?? {}, 0) : SAYS[one.stage] ?? "");
+  const detail = (one) => (one.pipeline ? one.text : one.stage === "IXSCAN" ? `${one.indexName ?? ""} ${shown(one.keyPattern ?? {}, 0)}` : one.stage === "SORT" ? shown(one.sortPattern ?? {}, 0) : SAYS[one.stage] ?? "");
   return html`<svg class="plot stages-plot" viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${`${stages.map((one) => `${one.stage}: ${one.pipeline ? "stage of the pipeline" : SAYS[one.stage] ?? ""} ${detail(one)}`).join("; then ")}; ${returned} documents`}>
     ${stages.map((one, n) => {
       const y = n * (BOX + GAP) + 2, text = detail(one);

@@ -17,11 +17,11 @@ export function read(plan) {
   } catch {
     // Shown as far as it can be read.
   }
-  const composite = (/** @type {any} */ one) => one.IndexSpecs.join(", ");
+  const composite = (one) => one.IndexSpecs.join(", ");
   return {
     ...figures,
-    used: [...(indexes.UtilizedSingleIndexes ?? []).map((/** @type {any} */ one) => one.IndexSpec), ...(indexes.UtilizedCompositeIndexes ?? []).map(composite)],
-    missing: [...(indexes.PotentialSingleIndexes ?? []).map((/** @type {any} */ one) => ({ text: one.IndexSpec, single: one.IndexSpec })), ...(indexes.PotentialCompositeIndexes ?? []).map((/** @type {any} */ one) => ({ text: composite(one), specs: one.IndexSpecs }))],
+    used: [...(indexes.UtilizedSingleIndexes ?? []).map((one) => one.IndexSpec), ...(indexes.UtilizedCompositeIndexes ?? []).map(composite)],
+    missing: [...(indexes.PotentialSingleIndexes ?? []).map((one) => ({ text: one.IndexSpec, single: one.IndexSpec })), ...(indexes.PotentialCompositeIndexes ?? []).map((one) => ({ text: composite(one), specs: one.IndexSpecs }))],
   };
 }
 
@@ -29,25 +29,25 @@ export function read(plan) {
 export function withIndex(policy, wish) {
   const next = structuredClone(policy ?? {});
   if (wish.specs) {
-    (next.compositeIndexes ??= []).push(wish.specs.map((/** @type {string} */ spec) => {
+    (next.compositeIndexes ??= []).push(wish.specs.map((spec) => {
       const [path, order] = spec.split(" ");
       return { path, order: /^desc/i.test(order ?? "") ? "descending" : "ascending" };
     }));
   } else {
     (next.includedPaths ??= []).push({ path: wish.single });
-    next.excludedPaths = (next.excludedPaths ?? []).filter((/** @type {any} */ one) => one.path !== wish.single);
+    next.excludedPaths = (next.excludedPaths ?? []).filter((one) => one.path !== wish.single);
   }
   return next;
 }
 
 export function Plan({ plan, definition, onIndex }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [done, setDone] = useState("");
   if (!plan) return html`<p class="muted pad">Run the query to see how it is answered.</p>`;
   const metrics = metricsOf(plan.metrics);
   const told = read(plan);
-  const total = (/** @type {string} */ name) => told.partitions.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one[name], 0);
-  const add = async (/** @type {any} */ wish) => {
+  const total = (name) => told.partitions.reduce((sum, one) => sum + one[name], 0);
+  const add = async (wish) => {
     try {
       await onIndex(withIndex(definition.indexingPolicy, wish));
       setDone(wish.text);
@@ -55,20 +55,20 @@ export function Plan({ plan, definition, onIndex }) {
       setError(problem);
     }
   };
-  const ru = Math.max(1e-9, ...told.partitions.map((/** @type {any} */ one) => one.ru));
+  const ru = Math.max(1e-9, ...told.partitions.map((one) => one.ru));
   return html`<div class="cards plan" tabindex="0" role="region" aria-label="How the query was answered">
     <section class="card"><h2>From the index to the rows</h2>
       <${Funnel} steps=${STEPS.map(([name, one, what]) => ({ name: one, what, n: total(name) }))} used=${told.used} way=${told.plans[0]?.text.split("\n")[0] ?? ""} />
       <p class="muted small">${bytes(metrics.retrievedDocumentSize ?? 0)} loaded · index hit ratio ${((metrics.indexUtilizationRatio ?? 0) * 100).toFixed(0)} % · ${duration(metrics.totalExecutionTimeInMs ?? 0)}: plan ${duration(metrics.queryCompileTimeInMs ?? 0)}, index ${duration(metrics.indexLookupTimeInMs ?? 0)}, loading ${duration(metrics.documentLoadTimeInMs ?? 0)}</p>
-      <h3>Indexes that served</h3>${told.used.length ? html`<ul>${told.used.map((/** @type {string} */ text) => html`<li key=${text}><code>${text}</code></li>`)}</ul>` : html`<p class="muted">None: the items were looked at one by one, or not needed.</p>`}
+      <h3>Indexes that served</h3>${told.used.length ? html`<ul>${told.used.map((text) => html`<li key=${text}><code>${text}</code></li>`)}</ul>` : html`<p class="muted">None: the items were looked at one by one, or not needed.</p>`}
       ${told.missing.length > 0 && html`<h3>Indexes that would help</h3><ul>${told.missing.map((wish) => html`<li key=${wish.text}><code>${wish.text}</code> ${done === wish.text ? html`<span class="badge good">added; it is being built</span>` : onIndex && html`<button class="small" onClick=${() => add(wish)}>Add this index</button>`}</li>`)}</ul>`}
       <${ErrorBox} error=${error} title="The index was not added" />
     </section>
     <section class="card"><h2>In each partition <small class="muted">${figure(total("ru"))} RU for this page</small></h2>
-      ${told.partitions.length ? html`<div class="bars" role="img" aria-label=${told.partitions.map((/** @type {any} */ one) => `Partition ${one.range}: ${one.ru} RU, ${one.rows} rows`).join("; ")}>${told.partitions.map((/** @type {any} */ one) => html`<div key=${one.range} class="bar-row"><span>Partition ${one.range}</span><span class="bar-track"><span class="bar-fill" style=${{ width: `${(100 * one.ru) / ru}%` }}></span></span>
+      ${told.partitions.length ? html`<div class="bars" role="img" aria-label=${told.partitions.map((one) => `Partition ${one.range}: ${one.ru} RU, ${one.rows} rows`).join("; ")}>${told.partitions.map((one) => html`<div key=${one.range} class="bar-row"><span>Partition ${one.range}</span><span class="bar-track"><span class="bar-fill" style=${{ width: `${(100 * one.ru) / ru}%` }}></span></span>
         <span class="number">${figure(one.ru)} RU <span class="muted">${count(one.loaded)} → ${count(one.rows)} rows</span></span></div>`)}</div>` : html`<p class="muted">This page needed no partition.</p>`}
       ${told.others > 0 && html`<p class="muted small">and ${count(told.others)} more</p>`}
-      ${told.plans.map((/** @type {any} */ one) => html`<details key=${one.range}><summary>Plan of partition ${one.range}</summary><pre class="plan-text muted small">${one.text}</pre></details>`)}
+      ${told.plans.map((one) => html`<details key=${one.range}><summary>Plan of partition ${one.range}</summary><pre class="plan-text muted small">${one.text}</pre></details>`)}
     </section>
   </div>`;
 }
@@ -77,7 +77,7 @@ export function Plan({ plan, definition, onIndex }) {
 function Funnel({ steps, used, way }) {
   const shown = steps.filter((one, n) => n > 0 || one.n > 0);
   const most = Math.max(1, ...shown.map((one) => one.n));
-  const width = (/** @type {number} */ n) => Math.max(2, (WIDTH - LEFT) * Math.sqrt(n / most));
+  const width = (n) => Math.max(2, (WIDTH - LEFT) * Math.sqrt(n / most));
   const height = 40 + shown.length * ROW;
   const middle = LEFT + (WIDTH - LEFT) / 2;
   return html`<svg class="plot funnel-plot" viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${`${way}. ${shown.map((one) => `${one.n} ${one.name}`).join(", ")}`}>

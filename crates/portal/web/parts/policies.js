@@ -17,9 +17,9 @@ export const policiesOf = (definition) => ({
 
 /** A definition with them. @param {any} definition @param {ReturnType<typeof policiesOf>} policies */
 export function withPolicies(definition, policies) {
-  const some = (/** @type {any[]} */ all) => (all.length ? all : undefined);
+  const some = (all) => (all.length ? all : undefined);
   const indexing = { ...(definition.indexingPolicy ?? {}) };
-  const set = (/** @type {string} */ name, /** @type {any[]} */ all) => (all.length ? (indexing[name] = all) : delete indexing[name]);
+  const set = (name, all) => (all.length ? (indexing[name] = all) : delete indexing[name]);
   set("vectorIndexes", policies.vectorIndexes);
   set("fullTextIndexes", policies.fullTextIndexes);
   return {
@@ -33,14 +33,14 @@ export function withPolicies(definition, policies) {
 
 /** @param {{value: ReturnType<typeof policiesOf>, onChange: (next: any) => void, disabled?: boolean}} properties */
 export function Policies({ value, onChange, disabled = false }) {
-  const put = (/** @type {string} */ name) => (/** @type {any} */ rows) => onChange({ ...value, [name]: rows });
+  const put = (name) => (rows) => onChange({ ...value, [name]: rows });
   return html`<h3>Computed properties</h3><p class="muted small">A query over one item, usable in queries and indexes as if it were stored.</p>
     <${Rows} title="computed properties" disabled=${disabled} rows=${value.computedProperties} onChange=${put("computedProperties")} blank=${{ name: "", query: "SELECT VALUE LOWER(c.name) FROM c" }} columns=${[{ name: "name", label: "Name", hint: "cp_lowerName" }, { name: "query", label: "Query", wide: true }]} />
     <h3>Vectors</h3>
     <${Rows} title="vector embeddings" disabled=${disabled} rows=${value.vectorEmbeddings} onChange=${put("vectorEmbeddings")} blank=${{ path: "/embedding", dataType: "float32", distanceFunction: "cosine", dimensions: 1536 }} columns=${[{ name: "path", label: "Path", wide: true }, { name: "dataType", label: "Type", options: ["float32", "float16", "int8", "uint8"] }, { name: "distanceFunction", label: "Distance", options: ["cosine", "dotproduct", "euclidean"] }, { name: "dimensions", label: "Dimensions", type: "number" }]} />
     <p></p><${Rows} title="vector indexes" disabled=${disabled} rows=${value.vectorIndexes} onChange=${put("vectorIndexes")} blank=${{ path: value.vectorEmbeddings[0]?.path ?? "/embedding", type: "diskANN" }} columns=${[{ name: "path", label: "Path", wide: true }, { name: "type", label: "Index", options: ["diskANN", "quantizedFlat", "flat"] }]} />
     <h3>Full text</h3>
-    <${Field} label="Language where a path has none">${(/** @type {string} */ id) => html`<select id=${id} disabled=${disabled} value=${value.defaultLanguage} onChange=${(/** @type {any} */ event) => onChange({ ...value, defaultLanguage: event.target.value })}>${LANGUAGES.map((one) => html`<option key=${one}>${one}</option>`)}</select>`}</${Field}>
+    <${Field} label="Language where a path has none">${(id) => html`<select id=${id} disabled=${disabled} value=${value.defaultLanguage} onChange=${(event) => onChange({ ...value, defaultLanguage: event.target.value })}>${LANGUAGES.map((one) => html`<option key=${one}>${one}</option>`)}</select>`}</${Field}>
     <${Rows} title="full-text paths" disabled=${disabled} rows=${value.fullTextPaths} onChange=${put("fullTextPaths")} blank=${{ path: "/text", language: value.defaultLanguage }} columns=${[{ name: "path", label: "Path", wide: true }, { name: "language", label: "Language", options: LANGUAGES }]} />
     <p></p><${Rows} title="full-text indexes" disabled=${disabled} rows=${value.fullTextIndexes} onChange=${put("fullTextIndexes")} blank=${{ path: value.fullTextPaths[0]?.path ?? "/text" }} columns=${[{ name: "path", label: "Path", wide: true }]} />`;
 }

@@ -10,14 +10,14 @@ const POINTS_MAX = 5000;
 const LABEL_CHARS_MAX = 14;
 const ISO = /^\d{4}-\d\d-\d\d(T|$)/;
 
-const plain = (/** @type {any} */ row) => (row !== null && typeof row === "object" && !Array.isArray(row) ? row : { value: row });
-const number = (/** @type {any} */ value) => (isNumber(value) ? Number(typeof value === "number" ? value : JSON.stringify(value)) : NaN);
+const plain = (row) => (row !== null && typeof row === "object" && !Array.isArray(row) ? row : { value: row });
+const number = (value) => (isNumber(value) ? Number(typeof value === "number" ? value : JSON.stringify(value)) : NaN);
 
 /** Columns that hold numbers in nearly every row, and those that can name a row. @param {any[]} rows */
 export function shapeOf(rows) {
   const some = rows.slice(0, 200).map(plain);
   const names = [...new Set(some.flatMap((row) => Object.keys(row)))].filter((name) => !name.startsWith("_"));
-  const share = (/** @type {string} */ name, /** @type {(value: any) => boolean} */ fits) => some.filter((row) => fits(row[name])).length / Math.max(1, some.length);
+  const share = (name, /** @type {(value: any) => boolean} */ fits) => some.filter((row) => fits(row[name])).length / Math.max(1, some.length);
   const numbers = names.filter((name) => share(name, isNumber) >= 0.8);
   const texts = names.filter((name) => share(name, (value) => typeof value === "string" || typeof value === "boolean") >= 0.8);
   return { numbers, texts };
@@ -49,13 +49,13 @@ export function ResultChart({ rows }) {
   const values = points.flatMap((one) => one.ys).filter((n) => !Number.isNaN(n));
   const [low, high] = [Math.min(0, ...values), Math.max(0, ...values) || 1];
   const [first, last] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1];
-  const up = (/** @type {number} */ value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low));
+  const up = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low));
   const slot = (WIDTH - LEFT - RIGHT) / Math.max(1, points.length);
-  const over = (/** @type {number} */ at) => (shown === "bars" ? LEFT + slot * (at + 0.5) : LEFT + (WIDTH - LEFT - RIGHT) * (last === first ? 0.5 : (at - first) / (last - first)));
+  const over = (at) => (shown === "bars" ? LEFT + slot * (at + 0.5) : LEFT + (WIDTH - LEFT - RIGHT) * (last === first ? 0.5 : (at - first) / (last - first)));
   const every = Math.ceil(points.length / 12);
-  const name = (/** @type {any} */ value) => (times ? String(value).slice(0, 16).replace("T", " ") : cell(value)).slice(0, LABEL_CHARS_MAX);
+  const name = (value) => (times ? String(value).slice(0, 16).replace("T", " ") : cell(value)).slice(0, LABEL_CHARS_MAX);
   const sentence = `${ys.join(", ")} by ${x}: ${points.length} points, from ${figure(Math.min(...values))} to ${figure(Math.max(...values))}`;
-  const choose = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string[]} */ all, /** @type {(next: string) => void} */ set) => html`<label class="small muted">${label} <select value=${value} onChange=${(/** @type {any} */ event) => set(event.target.value)}>${all.map((one) => html`<option key=${one} value=${one}>${one || "all numbers"}</option>`)}</select></label>`;
+  const choose = (label, value, all, /** @type {(next: string) => void} */ set) => html`<label class="small muted">${label} <select value=${value} onChange=${(event) => set(event.target.value)}>${all.map((one) => html`<option key=${one} value=${one}>${one || "all numbers"}</option>`)}</select></label>`;
   return html`<div class="chart-results">
     <div class="toolbar">${choose("Across", x, ["(row)", ...texts, ...numbers], setAcross)} ${choose("Up", chosen, ["", ...numbers.filter((one) => one !== x)], setChosen)}<${Choice} label="Kind of chart" value=${shown} options=${[["bars", "Bars"], ["line", "Line"]]} onChange=${setKind} />
       ${(data.length > points.length || rows.length > POINTS_MAX) && html`<span class="muted small">the first ${points.length} of ${rows.length} rows</span>`}</div>

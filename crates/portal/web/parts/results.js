@@ -36,8 +36,8 @@ export function viewsOf(run) {
 function columns(rows) {
   if (!areElements(rows) || !rows[0].type) return columnsOf(rows);
   const names = [...new Set(rows.slice(0, 200).flatMap((row) => Object.keys(row.properties ?? {})))].slice(0, 10);
-  const value = (/** @type {any} */ property) => (Array.isArray(property) ? (property.length === 1 ? property[0].value : property.map((one) => one.value)) : property);
-  return [...columnsOf(rows.map(({ properties, ...rest }) => rest)), ...names.map((name) => ({ name, of: (/** @type {any} */ row) => value(row.properties?.[name]) }))];
+  const value = (property) => (Array.isArray(property) ? (property.length === 1 ? property[0].value : property.map((one) => one.value)) : property);
+  return [...columnsOf(rows.map(({ properties, ...rest }) => rest)), ...names.map((name) => ({ name, of: (row) => value(row.properties?.[name]) }))];
 }
 
 export function Results({ run, view, db, definition, onMore, onIndex, onOpen }) {

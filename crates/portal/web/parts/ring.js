@@ -35,10 +35,10 @@ export function Ring({ partitions, version, chosen, onChoose, sentence }) {
       return html`<g key=${one.range}>
         <path d=${arcPath(from, to, INNER, outer)} class=${chosen === one.range ? "chosen" : ""} style=${{ fill, fillOpacity: 0.45 + 0.55 * (one.sizeBytes / most) }} tabindex="0" role="button" aria-pressed=${chosen === one.range ? "true" : "false"}
           aria-label=${`Partition ${one.range}: ${bytes(one.sizeBytes)}, ${figure(one.ruPerSecond)} RU per second, ${one.throttled} refused`}
-          onClick=${() => onChoose(one.range)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), onChoose(one.range))} />
+          onClick=${() => onChoose(one.range)} onKeyDown=${(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), onChoose(one.range))} />
         ${partitions.length <= 32 && html`<text x=${x} y=${y} aria-hidden="true">${one.range}</text>`}
         ${one.throttled > 0 && html`<circle class=${one.refusedPerSecond > 0 ? "alarm" : ""} cx=${point(middle, OUTER + 12).split(" ")[0]} cy=${point(middle, OUTER + 12).split(" ")[1]} r=${Math.min(11, 4 + Math.sqrt(one.refusedPerSecond ?? 0))} fill="var(--bad-fill)"><title>${one.throttled} requests refused with 429, ${figure(one.refusedPerSecond ?? 0)} a second now</title></circle>`}
-        ${(one.hot ?? []).slice(0, 3).filter((/** @type {any} */ hot) => hot.share > 0.1).map((/** @type {any} */ hot, /** @type {number} */ m) => html`<circle key=${m} cx=${point(from + ((to - from) * (m + 1)) / 4, INNER + 7).split(" ")[0]} cy=${point(from + ((to - from) * (m + 1)) / 4, INNER + 7).split(" ")[1]} r=${2 + 5 * hot.share} class="hot-key"><title>${`${keyText(hot.partitionKey)}: ${Math.round(hot.share * 100)} % of the partition's RU`}</title></circle>`)}
+        ${(one.hot ?? []).slice(0, 3).filter((hot) => hot.share > 0.1).map((hot, m) => html`<circle key=${m} cx=${point(from + ((to - from) * (m + 1)) / 4, INNER + 7).split(" ")[0]} cy=${point(from + ((to - from) * (m + 1)) / 4, INNER + 7).split(" ")[1]} r=${2 + 5 * hot.share} class="hot-key"><title>${`${keyText(hot.partitionKey)}: ${Math.round(hot.share * 100)} % of the partition's RU`}</title></circle>`)}
       </g>`;
     })}
     <text x=${CENTRE} y=${CENTRE - 10} aria-hidden="true">${partitions.length} partition${partitions.length === 1 ? "" : "s"}</text>

@@ -10,9 +10,9 @@ import { partitionsFor } from "../api/shape.js";
 export function Scale({ of, absent, partitions = 0, onChanged, picture = false }) {
   const [offer, setOffer] = useState(/** @type {any} */ (undefined));
   const [amount, setAmount] = useState({ kind: "manual", value: 400 });
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
-  const take = (/** @type {any} */ found, /** @type {number} */ minimum) => {
+  const take = (found, minimum) => {
     setOffer(found ? { ...found, minimum } : null);
     const auto = found?.content?.offerAutopilotSettings;
     if (found) setAmount(auto ? { kind: "autoscale", value: auto.maxThroughput } : { kind: "manual", value: found.content.offerThroughput });

@@ -3,9 +3,9 @@
 export const KEYWORDS = ["SELECT", "VALUE", "DISTINCT", "TOP", "FROM", "IN", "JOIN", "WHERE", "AND", "OR", "NOT", "BETWEEN", "LIKE", "ESCAPE", "IS", "NULL", "UNDEFINED", "TRUE", "FALSE", "EXISTS", "ARRAY", "AS", "GROUP BY", "ORDER BY", "RANK", "ASC", "DESC", "OFFSET", "LIMIT", "UDF"];
 const words = new Set(KEYWORDS.flatMap((word) => word.split(" ")));
 
-/** A stream mode of CodeMirror. */
-export const sqlMode = {
-  name: "cosmos-sql",
+/** A stream mode of CodeMirror with the comments and brackets that our languages have in common. @param {string} name @param {string} line what begins a comment @param {(stream: any) => string | null} token */
+export const streamMode = (name, line, token) => ({
+  name,
   startState: () => ({ comment: false }),
   token(stream, state) {
     if (state.comment || stream.match("/*")) {
@@ -14,25 +14,27 @@ export const sqlMode = {
       return "comment";
     }
     if (stream.eatSpace()) return null;
-    if (stream.match("--")) {
+    if (stream.match(line)) {
       stream.skipToEnd();
       return "comment";
     }
-    if (stream.match(/^'(?:[^'\\]|\\.)*'?/) || stream.match(/^"(?:[^"\\]|\\.)*"?/)) return "string";
-    if (stream.match(/^@[A-Za-z0-9_]+/)) return "variableName.special";
-    if (stream.match(/^(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?)/)) return "number";
-    const word = stream.match(/^[A-Za-z_][A-Za-z0-9_]*/);
-    if (word) {
-      if (stream.string[stream.start - 1] === ".") return "propertyName";
-      if (words.has(word[0].toUpperCase())) return "keyword";
-      if (/^\s*\(/.test(stream.string.slice(stream.pos))) return "variableName.function";
-      return "variableName";
-    }
-    stream.next();
-    return null;
+    const found = token(stream);
+    if (!found) stream.next();
+    return found;
   },
-  languageData: { commentTokens: { line: "--" }, closeBrackets: { brackets: ["(", "[", "{", "'", '"'] } },
-};
+  languageData: { commentTokens: { line }, closeBrackets: { brackets: ["(", "[", "{", "'", '"'] } },
+});
+
+export const sqlMode = streamMode("cosmos-sql", "--", (stream) => {
+  if (stream.match(/^'(?:[^'\\]|\\.)*'?/) || stream.match(/^"(?:[^"\\]|\\.)*"?/)) return "string";
+  if (stream.match(/^@[A-Za-z0-9_]+/)) return "variableName.special";
+  if (stream.match(/^(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?)/)) return "number";
+  const word = stream.match(/^[A-Za-z_][A-Za-z0-9_]*/);
+  if (!word) return null;
+  if (stream.string[stream.start - 1] === ".") return "propertyName";
+  if (words.has(word[0].toUpperCase())) return "keyword";
+  return /^\s*\(/.test(stream.string.slice(stream.pos)) ? "variableName.function" : "variableName";
+});
 
 /** The paths that items have, as steps joined by dots: "address.city". @param {any[]} items */
 export function pathsOf(items) {

@@ -15,8 +15,8 @@ export function Tree() {
   if (treeError.value) return html`<${ErrorBox} error=${treeError.value} title="Cannot list the databases" onRetry=${loadTree} />`;
   if (!databases.value) return html`<${Loading} />`;
   const total = databases.value.reduce((sum, one) => sum + one.containers.length, 0);
-  const matches = (/** @type {string} */ id) => id.toLowerCase().includes(filter.toLowerCase());
-  const toggle = (/** @type {string} */ id) => {
+  const matches = (id) => id.toLowerCase().includes(filter.toLowerCase());
+  const toggle = (id) => {
     const next = new Set(closed);
     next.delete(id) || next.add(id);
     setClosed(next);
@@ -26,16 +26,16 @@ export function Tree() {
       <a class="button small primary" href="#/new" aria-disabled=${readOnly.value ? "true" : undefined} title=${readOnly.value ? READ_ONLY : undefined}>New container</a>
       <button class="plain small" onClick=${loadTree} aria-label="Read the databases again" title="Read the databases again">⟳</button>
     </div>
-    ${total >= FILTER_FROM && html`<input class="tree-filter" type="search" aria-label="Find a container" placeholder="Find a container" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />`}
+    ${total >= FILTER_FROM && html`<input class="tree-filter" type="search" aria-label="Find a container" placeholder="Find a container" value=${filter} onInput=${(event) => setFilter(event.target.value)} />`}
     ${databases.value.length === 0 && html`<p class="muted pad">No databases yet.</p>`}
     <ul>${databases.value.map((database) => {
-      const containers = database.containers.filter((/** @type {any} */ one) => matches(one.id) || matches(database.id));
+      const containers = database.containers.filter((one) => matches(one.id) || matches(database.id));
       if (filter && containers.length === 0) return null;
       const open = !closed.has(database.id);
       return html`<li key=${database.id}>
         <div class="tree-row"><button class="plain twist" aria-expanded=${open ? "true" : "false"} aria-label=${`${open ? "Close" : "Open"} ${database.id}`} onClick=${() => toggle(database.id)}>${open ? "▾" : "▸"}</button>
           <a class="tree-db" href=${to("d", database.id)} aria-current=${first === "d" && db === database.id ? "page" : undefined}>${database.id}</a></div>
-        ${open && html`<ul>${containers.map((/** @type {any} */ one) => {
+        ${open && html`<ul>${containers.map((one) => {
           const here = first === "c" && db === database.id && coll === one.id;
           return html`<li key=${one.id}>
             <a class=${`tree-coll ${here ? "here" : ""} ${one.id.startsWith("$") ? "system" : ""}`} title=${one.id.startsWith("$") ? "Kept by an API for itself" : undefined} href=${to("c", database.id, one.id, "items")}>${one.id}${kindOf(database.id, one) !== "container" && html` <small class="muted">${kindOf(database.id, one)}</small>`}</a>

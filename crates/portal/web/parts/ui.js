@@ -11,7 +11,7 @@ export const count = (n) => whole.format(n);
 /** @param {number} n */
 export const figure = (n) => (Math.abs(n) >= 1000 ? whole : fine).format(n);
 /** @param {number} n */
-export const plural = (n, /** @type {string} */ one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 /** @param {number} bytes */
 export function bytes(bytes) {
@@ -99,14 +99,14 @@ export function Choice({ label, value, options, onChange }) {
 
 /** A modal dialog; the browser keeps the focus inside and gives it back. */
 export function Dialog({ title, onClose, children, wide = false }) {
-  const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const element = useRef(null);
   const id = useId();
   useEffect(() => {
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
     element.current?.showModal();
     return () => before?.isConnected && before.focus();
   }, []);
-  return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${(/** @type {Event} */ event) => (event.preventDefault(), onClose())}>
+  return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${(event) => (event.preventDefault(), onClose())}>
     <div class="dialog-head"><h2 id=${id}>${title}</h2><button class="plain" onClick=${onClose} aria-label="Close">✕</button></div>
     <div class="dialog-body">${children}</div>
   </dialog>`;
@@ -115,9 +115,9 @@ export function Dialog({ title, onClose, children, wide = false }) {
 /** Asks before something is destroyed; with `name`, it must be typed. */
 export function Confirm({ title, text, action, name = "", onDo, onClose }) {
   const [typed, setTyped] = useState("");
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
-  const run = async (/** @type {Event} */ event) => {
+  const run = async (event) => {
     event.preventDefault();
     if (name && typed !== name) return;
     setBusy(true);
@@ -132,7 +132,7 @@ export function Confirm({ title, text, action, name = "", onDo, onClose }) {
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form onSubmit=${run}>
       <p>${text}</p>
-      ${name && html`<${Field} label=${html`Type <strong>${name}</strong> to confirm`}>${(/** @type {string} */ id) => html`<input id=${id} autocomplete="off" autofocus value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />`}</${Field}>`}
+      ${name && html`<${Field} label=${html`Type <strong>${name}</strong> to confirm`}>${(id) => html`<input id=${id} autocomplete="off" autofocus value=${typed} onInput=${(event) => setTyped(event.target.value)} />`}</${Field}>`}
       <${ErrorBox} error=${error} />
       <div class="actions"><button type="button" onClick=${onClose}>Cancel</button>
         <button class="danger" disabled=${busy || (name && typed !== name)}>${busy ? "Working…" : action}</button></div>

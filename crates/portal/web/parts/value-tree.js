@@ -7,8 +7,8 @@ const STEP = 100;
 /** Levels that are open from the beginning. */
 const OPEN_LEVELS = 1;
 
-const isOpenable = (/** @type {any} */ value) => value !== null && typeof value === "object" && !isNumber(value) && Object.keys(value).length > 0;
-const kindOf = (/** @type {any} */ value) => (isNumber(value) ? "number" : value === null ? "null" : typeof value);
+const isOpenable = (value) => value !== null && typeof value === "object" && !isNumber(value) && Object.keys(value).length > 0;
+const kindOf = (value) => (isNumber(value) ? "number" : value === null ? "null" : typeof value);
 
 /** What a closed branch says of itself. @param {any} value */
 function summary(value) {
