@@ -1,9 +1,10 @@
 //! Phases without a network: what the database itself costs, for profilers and for counting instructions.
 //!
 //! The requests of a phase are made and signed before it begins, and sent once so that caches and columns are there;
-//! answers are looked at after it has ended.
-//! What is executed between [`phase_begins`] and [`phase_ends`] is the database's work and nothing else, and the same
-//! in every run: one request at a time, chosen by the seed. `cargo xtask instructions` finds the two by their names.
+//! answers are looked at after it has ended. What is executed between [`round_begins`] and [`round_ends`] is the
+//! database's work and nothing else: one request at a time, chosen by the seed. A phase has several rounds, so that
+//! one in which something else was done besides (a flush, upkeep) can be told from the others.
+//! `cargo xtask instructions` finds the two by their names.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::operations::{Kind, Maker};
 use super::options::{Options, Until};
 use super::report::Phase;
 
+const ROUND_REQUESTS: usize = 20;
 /// So many quiet looks in a row are the end of what went on.
 const STILL_POLLS: u32 = 5;
 const SETTLE_POLL: Duration = Duration::from_millis(100);
@@ -47,16 +49,18 @@ pub async fn phase(
         server.answer(request).await;
     }
     settle().await;
-    let requests = requests(kind, count, options.seed, target, maker)?;
+    let mut requests = requests(kind, count, options.seed, target, maker)?.into_iter().peekable();
     let mut answers = Vec::with_capacity(requests.len());
     let began = Instant::now();
-    phase_begins();
-    for request in requests {
-        let sent = Instant::now();
-        let response = server.answer(request).await;
-        answers.push((sent.elapsed(), response));
+    while requests.peek().is_some() {
+        round_begins();
+        for request in requests.by_ref().take(ROUND_REQUESTS) {
+            let sent = Instant::now();
+            let response = server.answer(request).await;
+            answers.push((sent.elapsed(), response));
+        }
+        round_ends();
     }
-    phase_ends();
     let mut phase = Phase::new(&kind.name());
     phase.elapsed = began.elapsed();
     for (latency, response) in answers {
@@ -104,11 +108,11 @@ fn processor_ticks() -> u64 {
 
 /// Two functions that do the same would become one.
 #[inline(never)]
-fn phase_begins() {
+fn round_begins() {
     black_box("begins");
 }
 
 #[inline(never)]
-fn phase_ends() {
+fn round_ends() {
     black_box("ends");
 }
