@@ -26,6 +26,8 @@ const ROUND_REQUESTS: usize = 20;
 /// So many quiet looks in a row are the end of what went on.
 const STILL_POLLS: u32 = 5;
 const SETTLE_POLL: Duration = Duration::from_millis(100);
+/// What is written now has another `_ts` than what was written before, always and not by chance.
+const SETTLE_MIN: Duration = Duration::from_millis(1200);
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 /// What an idle server takes meanwhile.
 const IDLE_TICKS: u64 = 2;
@@ -90,7 +92,7 @@ async fn settle() {
     let began = Instant::now();
     let mut before = processor_ticks();
     let mut still = 0;
-    while still < STILL_POLLS && began.elapsed() < SETTLE_MAX {
+    while (still < STILL_POLLS || began.elapsed() < SETTLE_MIN) && began.elapsed() < SETTLE_MAX {
         tokio::time::sleep(SETTLE_POLL).await;
         let now = processor_ticks();
         still = if now.saturating_sub(before) <= IDLE_TICKS { still + 1 } else { 0 };
