@@ -153,7 +153,8 @@ impl Session {
 }
 
 /// Waits for something that another thread drives. Whoever asks may itself be a thread of a runtime, which must not
-/// enter another one; parking it is all that is done here.
+/// enter another one; parking it is all that is done here. Such a thread has a share of polls for each of its tasks;
+/// when that is used up, it would be woken after the task has returned, which here it never does: so without a share.
 fn wait<T>(handle: &Handle, work: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -165,7 +166,7 @@ fn wait<T>(handle: &Handle, work: impl Future<Output = T>) -> T {
     let _entered = handle.enter();
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut work = pin!(work);
+    let mut work = pin!(tokio::task::unconstrained(work));
     loop {
         match work.as_mut().poll(&mut context) {
             Poll::Ready(done) => return done,
