@@ -77,7 +77,7 @@ test("containers of every shape are made and scaled", async () => {
   await name.fill("fixed");
   await page.getByLabel("Partition key", { exact: true }).fill("/k");
   await create.click();
-  await page.getByRole("alert").getByText("409").waitFor();
+  await page.getByRole("alert").getByText("409", { exact: true }).waitFor();
   await close(page);
 });
 
