@@ -3,7 +3,8 @@
 //!
 //! The server's own binary plays both sides (`orrery workload --in-process`) under callgrind, over a fixed data set.
 //! What is executed between the beginning and the end of a round of requests, by all threads, is counted per crate; the
-//! cheapest round of an operation, beside which nothing else was done, is compared with `tests/instructions.txt`. `cargo xtask instructions --record` writes that file anew.
+//! cheapest round of an operation, beside which nothing else was done, is compared with `tests/instructions.txt`.
+//! `cargo xtask instructions --record` writes that file anew.
 
 mod profile;
 mod recorded;
